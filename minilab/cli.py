@@ -1,0 +1,142 @@
+"""The command `minilab`: train, show, bench, data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from minilab import __version__
+from minilab.data import fetch, open_images
+from minilab.files import check_writable, written_aside
+from minilab.recipe import METHODS, OPTIMIZERS, PRECISIONS, Recipe
+
+TYPES = {"int": int, "float": float, "str": str, "float | None": float}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; returns the exit code: 0, or 2 where an argument or a file is wrong."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (ValueError, OSError, FloatingPointError) as error:
+        print(f"minilab {options.command}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"\nminilab {options.command}: stopped", file=sys.stderr)
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="minilab", description="Train SimCLR and MoCo on small images, and look.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_train(commands.add_parser("train", help="train one method and draw what it learned"))
+    show = commands.add_parser("show", help="draw a recorded run")
+    show.add_argument("record", type=Path, help="a record that `minilab train --out` wrote")
+    show.add_argument("--picture", type=Path, help="where to draw it (default: the record's name with .png)")
+    show.set_defaults(run=_show)
+    data = commands.add_parser("data", help="fetch CIFAR-10 (170 MB), checked and resumable")
+    data.add_argument("--root", type=Path, help="folder for it (default: $MINILAB_DATA, else ~/.cache/minilab)")
+    data.set_defaults(run=_data)
+    bench = commands.add_parser("bench", help="speed of each method beside its bare encoder")
+    bench.add_argument("--encoder", default="tiny")
+    bench.add_argument("--batch", type=int, default=256)
+    bench.add_argument("--precision", default="auto", help=f"one of {', '.join(PRECISIONS)}")
+    bench.add_argument("--json", type=Path, help="also write the figures here")
+    bench.set_defaults(run=_bench)
+    return parser
+
+
+def _add_train(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("method", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument("--data", default="auto", help="cifar10, shapes, or auto: CIFAR-10 if it is here, else Shapes")
+    parser.add_argument("--images", type=int, default=10_000, help="training images (default: %(default)s)")
+    choices = {"optimizer": OPTIMIZERS, "precision": PRECISIONS}
+    for field in fields(Recipe):
+        flag = f"--{field.name.replace('_', '-')}"
+        if field.name == "method":
+            continue
+        if field.type == "bool":
+            parser.add_argument(flag, action="store_true")
+        else:
+            allowed = f"; one of {', '.join(choices[field.name])}" if field.name in choices else ""
+            help_text = f"(default: {'a rule' if field.default is None else field.default}{allowed})"
+            parser.add_argument(flag, type=TYPES[str(field.type)], default=field.default, help=help_text)
+    parser.add_argument("--device", help="cpu, cuda, ... (default: the GPU if there is one)")
+    parser.add_argument("--out", type=Path, help="write the record here, as JSON")
+    parser.add_argument("--checkpoint", type=Path, help="resume from this file if it is there; save to it")
+    parser.add_argument("--picture", type=Path, help="draw what was learned here (default: METHOD.png)")
+    parser.set_defaults(run=_train)
+
+
+def _train(options: argparse.Namespace) -> None:
+    from minilab.pictures import picture_of_run
+    from minilab.records import record_of, save_record
+    from minilab.training import train
+
+    recipe = Recipe(**{field.name: getattr(options, field.name) for field in fields(Recipe)})
+    picture = options.picture or Path(f"{recipe.method}.png")
+    for path in (options.out, options.checkpoint, picture):
+        if path is not None:
+            check_writable(path)
+    images = open_images(options.data)
+    images = images.subset(options.images)
+    print(f"{recipe.method} on {images.name}, {len(images.train)} images, {recipe.epochs} epochs", file=sys.stderr)
+    run = train(recipe, images, device=options.device, checkpoint=options.checkpoint)
+    _print_history(run.history)
+    if options.out is not None:
+        save_record(record_of(run), options.out)
+        print(f"record: {options.out}")
+    _save_figure(picture_of_run(recipe, images, run.encoder, run.history), picture)
+
+
+def _print_history(history: list[dict[str, float]]) -> None:
+    print("epoch   loss  chance    kNN  spread  rank  images/s")
+    for entry in history:
+        print(
+            f"{entry['epoch']:5d} {entry['loss']:6.3f} {entry['loss_reference']:7.3f} {entry['knn']:6.3f} "
+            f"{entry['spread']:7.3f} {entry['effective_rank']:5.1f} {entry['images_per_second']:9,.0f}"
+        )
+
+
+def _show(options: argparse.Namespace) -> None:
+    from minilab.pictures import picture_of_history
+    from minilab.records import load_record
+
+    record = load_record(options.record)
+    _print_history(record.history)
+    _save_figure(
+        picture_of_history(record.recipe, record.data["name"], record.history),
+        options.picture or options.record.with_suffix(".png"),
+    )
+
+
+def _save_figure(figure: Any, path: Path) -> None:
+    with written_aside(path) as file:
+        figure.savefig(file, format="png", dpi=150)
+    print(f"picture: {path}")
+
+
+def _data(options: argparse.Namespace) -> None:
+    print(f"CIFAR-10 is in {fetch(options.root)}")
+
+
+def _bench(options: argparse.Namespace) -> None:
+    from minilab.bench import bench, table
+
+    if options.json is not None:
+        check_writable(options.json)
+    figures = bench(options.encoder, options.batch, options.precision)
+    print(table(figures))
+    if options.json is not None:
+        with written_aside(options.json) as file:
+            file.write(json.dumps(figures, indent=1).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,99 @@
+"""MoCo (He et al., arXiv 1911.05722; v2: 2003.04297): the negatives are a queue of past keys.
+
+Lay it beside `simclr.py`. What is new here is a second encoder, a queue, and work after each step.
+"""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from torch import Tensor, nn
+
+from minilab.encoder import build_encoder, projection_head
+from minilab.losses import info_nce, normalize
+from minilab.recipe import Recipe
+
+
+class MoCo(nn.Module):
+    """A query encoder that learns, a key encoder that follows it, and a queue of K past keys.
+
+    All state is in the state_dict: both encoders, the queue (K, dim), the place of its oldest
+    key, and how many of its rows are real keys. It starts full of random unit vectors, as in the
+    paper's code: easy negatives, so the loss first rises while real keys replace them (K / N steps).
+    The key encoder's weights are a moving average; its batch-norm statistics are its own, gathered
+    in its own forward passes, as in the paper's code. `negatives`: per query, K.
+    """
+
+    queue: Tensor
+    oldest: Tensor
+    filled: Tensor
+
+    def __init__(self, recipe: Recipe, channels: int = 3) -> None:
+        super().__init__()
+        self.encoder = build_encoder(recipe.encoder, channels)  # kept after training
+        self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
+        self.key_encoder = copy.deepcopy(nn.Sequential(self.encoder, self.head)).requires_grad_(False)
+        self.temperature = recipe.temperature
+        self.momentum = recipe.momentum
+        self.symmetric = recipe.symmetric
+        self.groups = recipe.bn_groups
+        self.negatives = recipe.queue
+        self.register_buffer("queue", normalize(torch.randn(recipe.queue, recipe.dim)))
+        self.register_buffer("oldest", torch.zeros((), dtype=torch.long))
+        self.register_buffer("filled", torch.zeros((), dtype=torch.long))
+        self.waiting: list[Tensor] = []  # keys of this step, pushed once the optimiser has stepped
+
+    def forward(self, views: Tensor) -> Tensor:
+        """The loss of views (2N, C, H, W), where rows i and i + N come from one image."""
+        first, second = views.chunk(2)
+        loss = self._one_way(first, second)
+        if self.symmetric:
+            loss = (loss + self._one_way(second, first)) / 2
+        return loss
+
+    def _one_way(self, query_views: Tensor, key_views: Tensor) -> Tensor:
+        parts = [self.head(self.encoder(part)) for part in query_views.chunk(self.groups)]
+        queries, keys = torch.cat(parts), self._keys(key_views)  # (N, dim) each
+        if self.training:
+            self.waiting.append(keys)  # after the logits: a key is never its own query's negative
+        return info_nce(queries, keys, self.queue, self.temperature)
+
+    @torch.no_grad()
+    def _keys(self, views: Tensor) -> Tensor:
+        """Unit keys (N, dim). With several BN groups, an image's key is normalised among other
+        images than its query: else the shared statistics give the pair away (ShuffleBN, section 3.3)."""
+        if self.groups == 1:
+            return normalize(self.key_encoder(views))
+        shuffle = torch.randperm(len(views)).to(views.device)
+        keys = torch.cat([self.key_encoder(part) for part in views[shuffle].chunk(self.groups)])
+        return normalize(keys[shuffle.argsort()])
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Move the key encoder towards the query encoder, and push this step's keys. Never in evaluation.
+
+        theta_key <- m * theta_key + (1 - m) * theta_query: an average over about 1 / (1 - m) steps.
+        """
+        if not self.training:
+            return
+        queries = [*self.encoder.parameters(), *self.head.parameters()]
+        for key, query in zip(self.key_encoder.parameters(), queries, strict=True):
+            key.lerp_(query, 1 - self.momentum)
+        for keys in self.waiting:
+            self.push(keys)
+        self.waiting.clear()
+
+    @torch.no_grad()
+    def push(self, keys: Tensor) -> None:
+        """Put keys (n, dim) in the place of the n oldest, wrapping at the end; any n."""
+        size, pushed = len(self.queue), len(keys)
+        kept = keys[-size:]  # more keys than places: the newest stay
+        places = self.oldest + torch.arange(pushed - len(kept), pushed, device=keys.device)
+        self.queue.index_copy_(0, places % size, kept.to(self.queue.dtype))
+        self.oldest.add_(pushed).remainder_(size)
+        self.filled.add_(pushed).clamp_(max=size)
+
+    def gauges(self) -> dict[str, float]:
+        """Figures of its own for the progress line and the history: the filled share of the queue."""
+        return {"queue_filled": int(self.filled) / len(self.queue)}

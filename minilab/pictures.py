@@ -1,0 +1,110 @@
+"""Pictures of a run, for the command line and the chapters: its curves, and what its features find alike."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from torch import Tensor, nn
+
+from minilab.data import Images
+from minilab.evaluation import extract
+from minilab.losses import normalize
+from minilab.recipe import Recipe
+
+
+def nearest(bank: Tensor, queries: Tensor, count: int) -> Tensor:
+    """Row numbers (M, count) of the `count` rows of `bank` (N, d) most alike each row of `queries` (M, d)."""
+    return (normalize(queries) @ normalize(bank).T).topk(min(count, len(bank)), dim=1).indices
+
+
+def draw_neighbours(
+    axes: Any, encoder: nn.Module, images: Images, queries: int = 8, count: int = 6, bank: int = 5000
+) -> float:
+    """Draw one row a test image: the image, then its nearest training images, those of another class dimmed.
+
+    Returns the share of neighbours shown that are of the query's class. `axes`: one matplotlib axes.
+    """
+    chosen = _one_of_each(images.test_labels, queries)
+    places = nearest(extract(encoder, images.train[:bank]), extract(encoder, images.test[chosen]), count)
+    alike = images.train_labels[places] == images.test_labels[chosen][:, None]  # (queries, count)
+    shown = images.train[places].float() / 255  # (queries, count, C, H, W)
+    shown = torch.where(alike[..., None, None, None], shown, 0.25 * shown + 0.7)
+    first = images.test[chosen].float()[:, None] / 255
+    axes.imshow(_sheet(torch.cat([first, shown], dim=1)), interpolation="nearest")
+    axes.set_axis_off()
+    return float(alike.float().mean())
+
+
+def _one_of_each(labels: Tensor, count: int) -> Tensor:
+    """Places of the first image of each class, in turn, `count` in all."""
+    order = torch.argsort(labels, stable=True)
+    by_class = [order[labels[order] == label] for label in labels.unique()]
+    rounds = zip(*(places.tolist() for places in by_class), strict=False)
+    return torch.tensor([place for turn in rounds for place in turn][:count])
+
+
+def _sheet(images: Tensor) -> np.ndarray:
+    """Images (rows, columns, C, H, W) in [0, 1] to one sheet (height, width, 3), white between them."""
+    rows, columns, channels, height, width = images.shape
+    gap = 2
+    sheet = torch.ones(rows * (height + gap) - gap, columns * (width + gap) + gap, 3)
+    for row in range(rows):
+        for column in range(columns):
+            left = column * (width + gap) + (2 * gap if column else 0)  # the query stands apart
+            top = row * (height + gap)
+            image = images[row, column].permute(1, 2, 0).expand(height, width, 3)
+            sheet[top : top + height, left : left + width] = image
+    return sheet.numpy()
+
+
+def draw_loss(axes: Any, history: list[dict[str, float]]) -> None:
+    """Draw the loss of each epoch beside the loss of a network that knows nothing."""
+    epochs = [entry["epoch"] for entry in history]
+    axes.plot(epochs, [entry["loss"] for entry in history], marker="o", label="loss")
+    axes.plot(epochs, [entry["loss_reference"] for entry in history], linestyle="--", label="log(negatives + 1)")
+    axes.set(xlabel="epoch", ylabel="loss (nats)")
+    axes.legend()
+
+
+def draw_knn(axes: Any, history: list[dict[str, float]], chance: float | None = None) -> None:
+    """Draw the kNN accuracy of each epoch, and that of a guess."""
+    axes.plot([entry["epoch"] for entry in history], [entry["knn"] for entry in history], marker="o", label="kNN")
+    if chance is not None:
+        axes.axhline(chance, linestyle=":", label="a guess")
+    axes.set(xlabel="epoch", ylabel="kNN accuracy", ylim=(0, 1))
+    axes.legend()
+
+
+def draw_gauges(axes: Any, history: list[dict[str, float]]) -> None:
+    """Draw spread and effective rank, each as a share of its first epoch's value."""
+    epochs = [entry["epoch"] for entry in history]
+    for name, marker in (("spread", "o"), ("effective_rank", "s")):
+        axes.plot(epochs, [e[name] / max(history[0][name], 1e-9) for e in history], marker=marker, label=name)
+    axes.set(xlabel="epoch", ylabel="relative to epoch 1")
+    axes.set_ylim(bottom=0)
+    axes.legend()
+
+
+def picture_of_history(recipe: Recipe, data: str, history: list[dict[str, float]]) -> Figure:
+    """Three panels: loss, kNN and gauges by epoch. What `minilab show` draws."""
+    figure = Figure(figsize=(11, 3.4), layout="constrained")
+    loss, knn, gauges = figure.subplots(1, 3)
+    draw_loss(loss, history)
+    draw_knn(knn, history)
+    draw_gauges(gauges, history)
+    figure.suptitle(f"{recipe.method}, {data}: kNN {history[-1]['knn']:.3f} after {len(history)} epochs")
+    return figure
+
+
+def picture_of_run(recipe: Recipe, images: Images, encoder: nn.Module, history: list[dict[str, float]]) -> Figure:
+    """What a run learned: its curves, and test images beside the training images it finds most alike."""
+    figure = Figure(figsize=(10, 5.4), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
+    right.set_title("test image | most alike in training (dimmed: another class)", fontsize=9)
+    share = draw_neighbours(right, encoder, images)
+    draw_knn(left, history, 1 / len(images.classes))
+    left.set_title(f"{recipe.method} on {images.name}: {share:.0%} of those at the right are of one class", fontsize=9)
+    return figure

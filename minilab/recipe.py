@@ -1,0 +1,113 @@
+"""One frozen, validated description of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from minilab.encoder import ENCODERS
+
+METHODS = ("simclr", "moco")
+PRECISIONS = ("auto", "float32", "bfloat16", "float16")
+OPTIMIZERS = ("sgd", "lars")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Everything that decides a run besides its images. A wrong value raises `ValueError` when it is made.
+
+    `method`: "simclr" or "moco". `encoder`: a name in `minilab.encoder.ENCODERS`.
+    `epochs`: passes over the images. `batch`: images a step (each gives two views).
+    `temperature`: divides the cosines (tau). `dim`: length of an embedding.
+    `queue`, `momentum`: MoCo's K and m; SimCLR has neither and ignores them.
+    `symmetric`: MoCo only: each view is the query once, and the two losses are averaged (MoCo v3).
+    `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
+    shuffled among them (ShuffleBN, MoCo v1 section 3.3). 1 = one group, where a shuffle does nothing.
+    `learning_rate`: the peak, reached after `warmup_epochs`, then cosine to 0.
+    None means 0.12 * sqrt(batch / 256): the square-root rule of SimCLR's appendix B.1.
+    `weight_decay`: not applied to biases and norm layers under LARS. `optimizer`: "sgd" or "lars".
+    `crop`: smallest share of the image's area that a random crop may keep.
+    `precision`: of the encoder; "auto" measures at the start whether autocast is faster here.
+    """
+
+    method: str
+    encoder: str = "tiny"
+    epochs: int = 10
+    batch: int = 256
+    temperature: float = 0.1
+    dim: int = 128
+    queue: int = 4096
+    momentum: float = 0.99
+    symmetric: bool = False
+    bn_groups: int = 1
+    learning_rate: float | None = None
+    warmup_epochs: float = 1.0
+    weight_decay: float = 5e-4
+    optimizer: str = "sgd"
+    crop: float = 0.2
+    precision: str = "auto"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        _one_of("method", self.method, METHODS)
+        _one_of("encoder", self.encoder, tuple(ENCODERS))
+        _one_of("precision", self.precision, PRECISIONS)
+        _one_of("optimizer", self.optimizer, OPTIMIZERS)
+        _whole("epochs", self.epochs, 1, 1_000_000)
+        _whole("batch", self.batch, 2, 1_000_000)
+        _whole("dim", self.dim, 1, 65_536)
+        _whole("queue", self.queue, 1, 100_000_000)
+        _whole("bn_groups", self.bn_groups, 1, self.batch // 2)
+        _whole("seed", self.seed, 0, 2**31 - 1)
+        _number("temperature", self.temperature, 0.0, 100.0, open_low=True)
+        _number("momentum", self.momentum, 0.0, 1.0)
+        _number("warmup_epochs", self.warmup_epochs, 0.0, float(self.epochs))
+        _number("weight_decay", self.weight_decay, 0.0, 1.0)
+        _number("crop", self.crop, 0.0, 1.0, open_low=True)
+        if self.learning_rate is not None:
+            _number("learning_rate", self.learning_rate, 0.0, 1000.0)
+        if not isinstance(self.symmetric, bool):
+            raise ValueError(f"symmetric is {self.symmetric!r}; allowed: True or False")
+        if self.batch % self.bn_groups:
+            raise ValueError(f"bn_groups is {self.bn_groups}; allowed: a divisor of batch ({self.batch})")
+
+    @property
+    def peak_learning_rate(self) -> float:
+        """The learning rate at the end of the warm-up."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 0.12 * math.sqrt(self.batch / 256)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as a record stores them."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        """The recipe of a record. An unknown or missing field raises `ValueError` naming it."""
+        known = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in known:
+                raise ValueError(f"recipe has the unknown field {name!r}; allowed: {', '.join(known)}")
+        if "method" not in values:
+            raise ValueError(f"recipe has no field 'method'; allowed: {', '.join(METHODS)}")
+        return cls(**values)
+
+
+def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+
+
+def _whole(name: str, value: object, low: int, high: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
+        raise ValueError(f"{name} is {value!r}; allowed: a whole number from {low} to {high}")
+
+
+def _number(name: str, value: object, low: float, high: float, open_low: bool = False) -> None:
+    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or not low <= value <= high or (open_low and value == low):  # type: ignore[operator]
+        between = f"above {low:g}, at most {high:g}" if open_low else f"from {low:g} to {high:g}"
+        raise ValueError(f"{name} is {value!r}; allowed: a number {between}")

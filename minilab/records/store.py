@@ -1,0 +1,126 @@
+"""Reads and writes recorded runs.
+
+A record is a JSON object: `recipe`, `data` (name, images, test_images, fingerprint), `seed`,
+`versions` (minilab, torch, python), `device`, `precision`, and `history`: a list with one object an epoch.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import minilab
+from minilab.files import written_aside
+from minilab.recipe import Recipe
+from minilab.training import Run
+
+HERE = Path(__file__).parent
+MEASURED = (
+    "epoch", "loss", "loss_reference", "knn", "spread", "effective_rank", "alignment", "uniformity",
+    "seconds", "images_per_second",
+)  # fmt: skip
+DATA = {"name": str, "images": int, "test_images": int, "fingerprint": str}
+
+
+@dataclass(frozen=True)
+class Record:
+    """What a run was, where it ran, and what it measured."""
+
+    recipe: Recipe
+    data: dict[str, Any]
+    versions: dict[str, str]
+    device: str
+    precision: str
+    history: list[dict[str, float]]
+
+    def last(self, name: str) -> float:
+        """The last epoch's figure called `name`. An unknown name raises `ValueError`."""
+        if name not in self.history[-1]:
+            raise ValueError(f"{name!r} is not in the history; allowed: {', '.join(self.history[-1])}")
+        return self.history[-1][name]
+
+
+def record_of(run: Run) -> Record:
+    """The record of a run that has finished at least one epoch."""
+    if not run.history:
+        raise ValueError("the run has no finished epoch; allowed: one or more")
+    images = run.images
+    data = {
+        "name": images.name,
+        "images": len(images.train),
+        "test_images": len(images.test),
+        "fingerprint": images.fingerprint,
+    }
+    versions = {"minilab": minilab.__version__, "torch": torch.__version__, "python": platform.python_version()}
+    device = next(run.method.parameters()).device
+    return Record(run.recipe, data, versions, describe_device(device), run.precision, run.history)
+
+
+def describe_device(device: torch.device) -> str:
+    """A device in words: the GPU's name, or the processor and how many threads torch uses on it."""
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return f"{device.type}, {platform.machine()}, {torch.get_num_threads()} threads"
+
+
+def save_record(record: Record, path: str | Path) -> None:
+    """Write `record` to `path` as JSON, aside and then renamed. Raises `OSError` naming the path."""
+    values = {**asdict(record), "seed": record.recipe.seed}
+    order = ("recipe", "data", "seed", "versions", "device", "precision", "history")
+    text = json.dumps({name: values[name] for name in order}, indent=1, allow_nan=False)
+    with written_aside(path) as file:
+        file.write(text.encode() + b"\n")
+
+
+def load_record(path: str | Path) -> Record:
+    """The record in `path`. Raises `ValueError` naming file, field and what is allowed."""
+    try:
+        values = json.loads(Path(path).read_bytes())
+        return _parse(values)
+    except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors are ValueErrors
+        raise ValueError(f"record {path}: {error}") from error
+
+
+def named(name: str) -> Record:
+    """A record that ships with minilab, by its name without `.json`; unknown names list what there is."""
+    known = {path.relative_to(HERE).with_suffix("").as_posix(): path for path in sorted(HERE.rglob("*.json"))}
+    if name not in known:
+        raise ValueError(f"no record is called {name!r}; there are: {', '.join(known) or 'none'}")
+    return load_record(known[name])
+
+
+def _parse(values: Any) -> Record:
+    _expect(isinstance(values, dict), "the file", values, "a JSON object")
+    for name, kind in {
+        "recipe": dict, "data": dict, "seed": int, "versions": dict, "device": str, "precision": str, "history": list,
+    }.items():  # fmt: skip
+        _expect(isinstance(values.get(name), kind), name, values.get(name), f"a {kind.__name__}")
+    recipe = Recipe.from_dict(values["recipe"])
+    _expect(values["seed"] == recipe.seed, "seed", values["seed"], f"the recipe's seed, {recipe.seed}")
+    for name, kind in DATA.items():
+        _expect(type(values["data"].get(name)) is kind, f"data.{name}", values["data"].get(name), f"a {kind.__name__}")
+    _expect(bool(values["history"]), "history", [], "one object an epoch, at least one")
+    for index, entry in enumerate(values["history"]):
+        _check_entry(f"history[{index}]", entry)
+    return Record(recipe, *(values[name] for name in ("data", "versions", "device", "precision", "history")))
+
+
+def _check_entry(where: str, entry: Any) -> None:
+    _expect(isinstance(entry, dict), where, entry, "a JSON object")
+    for name in MEASURED:
+        _expect(name in entry, f"{where}.{name}", "missing", "a finite number")
+    for name, value in entry.items():
+        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+        _expect(number, f"{where}.{name}", value, "a finite number")
+
+
+def _expect(right: bool, name: str, value: Any, allowed: str) -> None:
+    if not right:
+        shown = repr(value)
+        raise ValueError(f"{name} is {shown if len(shown) < 80 else shown[:77] + '...'}; allowed: {allowed}")
