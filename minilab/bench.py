@@ -25,11 +25,12 @@ from minilab.views import two_views
 ROUNDS = 40
 
 
-def bench(encoder: str = "tiny", batch: int = 256, precision: str = "auto", rounds: int = ROUNDS) -> dict[str, Any]:
+def bench(encoder: str = "tiny", batch: int = 256, precision: str = "auto") -> dict[str, Any]:
     """Figures per method: `images_per_second`, `fraction_of_limit`, `limit_images_per_second`, `precision`,
-    and `milliseconds` of a step by part. Medians over `rounds`; images are Shapes (their kind does not matter)."""
-    images = shapes(train=max(2048, batch), test=16)
-    return {method: _measure(Recipe(method, encoder, batch=batch, precision=precision), images, rounds)
+    and `milliseconds` of a step by part. Medians; images are Shapes (their kind does not matter).
+    """
+    images = shapes(train=max(8192, batch), test=16)
+    return {method: _measure(Recipe(method, encoder, epochs=1000, batch=batch, precision=precision), images)
             for method in METHODS}  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def table(figures: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _measure(recipe: Recipe, images: Images, rounds: int) -> dict[str, Any]:
+def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
     with torch.random.fork_rng(devices=[]):
         trainer = Trainer(recipe, images, pick_device(None), checkpoint=None)
         trainer.run.method.train()
@@ -58,7 +59,7 @@ def _measure(recipe: Recipe, images: Images, rounds: int) -> dict[str, Any]:
             "head and loss": _head_and_loss(trainer),
             "after step": trainer.run.method.after_step,
         }
-        seconds = _in_turn(parts, rounds, trainer.device)
+        seconds = _in_turn(parts, ROUNDS, trainer.device)
     return {
         "images_per_second": recipe.batch / seconds["step"],
         "fraction_of_limit": seconds["encoder"] / seconds["step"],
@@ -105,13 +106,14 @@ def _bare_step(trainer: Trainer, views: Tensor) -> Callable[[], None]:
 
 def _head_and_loss(trainer: Trainer) -> Callable[[], None]:
     recipe, method = trainer.recipe, trainer.run.method
+    queue = getattr(method, "queue", torch.empty(0))
     features = torch.randn(2 * recipe.batch, method.encoder.features, device=trainer.device)
     head: nn.Module = method.head
 
     def step() -> None:
         if recipe.method == "moco":
             queries, keys = head(features).chunk(2)
-            loss = info_nce(queries, normalize(keys.detach()), method.queue, recipe.temperature)
+            loss = info_nce(queries, normalize(keys.detach()), queue, recipe.temperature)
         else:
             loss = nt_xent(head(features), recipe.temperature)
         loss.backward()

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 # name: (blocks in each of the four stages, width of the first stage, stride of the stem)
 ENCODERS: dict[str, tuple[tuple[int, int, int, int], int, int]] = {
-    "tiny": ((1, 1, 1, 1), 16, 2),  # for two CPU cores: 0.3 M parameters
-    "small": ((1, 1, 1, 1), 32, 2),
-    "resnet10": ((1, 1, 1, 1), 64, 1),
-    "resnet18": ((2, 2, 2, 2), 64, 1),
+    "micro": ((1, 1, 1, 1), 8, 2),  # 0.08 M parameters: for tests
+    "tiny": ((1, 1, 1, 1), 24, 2),  # 0.7 M: for two CPU cores
+    "small": ((1, 1, 1, 1), 48, 2),  # 2.8 M
+    "resnet10": ((1, 1, 1, 1), 64, 1),  # 4.9 M
+    "resnet18": ((2, 2, 2, 2), 64, 1),  # 11 M: for a GPU
 }
 
 
@@ -35,6 +36,7 @@ class BasicBlock(nn.Module):
             )
 
     def forward(self, x: Tensor) -> Tensor:
+        """(N, channels_in, H, W) to (N, channels, H / stride, W / stride)."""
         out = F.relu(self.norm1(self.conv1(x)), inplace=True)
         out = self.norm2(self.conv2(out))
         return F.relu(out + self.shortcut(x), inplace=True)
@@ -43,12 +45,12 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """Images (N, C, H, W) to features (N, 8 * width): the network that is kept after training."""
 
-    def __init__(
-        self, blocks: tuple[int, int, int, int], width: int, stem_stride: int, channels: int = 3
-    ) -> None:
+    def __init__(self, blocks: tuple[int, int, int, int], width: int, stem_stride: int, channels: int = 3) -> None:
         super().__init__()
         layers: list[nn.Module] = [
-            nn.Conv2d(channels, width, 3, stem_stride, 1, bias=False), nn.BatchNorm2d(width), nn.ReLU(True)
+            nn.Conv2d(channels, width, 3, stem_stride, 1, bias=False),
+            nn.BatchNorm2d(width),
+            nn.ReLU(True),
         ]
         channels_in = width
         for stage, count in enumerate(blocks):
@@ -60,6 +62,7 @@ class ResNet(nn.Module):
         self.features = channels_in
 
     def forward(self, x: Tensor) -> Tensor:
+        """Images (N, C, H, W) to features (N, 8 * width)."""
         x = x.contiguous(memory_format=torch.channels_last)  # the faster layout, on CPUs and GPUs alike
         return self.layers(x).mean(dim=(2, 3))  # (N, C, H', W') -> (N, C)
 

@@ -92,7 +92,7 @@ def linear_probe(
 
 
 def evaluate(encoder: nn.Module, images: Images, bank: int | None = None, test: int | None = None) -> dict[str, float]:
-    """kNN and the four gauges of `encoder` on `images`: `knn, spread, effective_rank, alignment, uniformity`.
+    """KNN and the four gauges of `encoder` on `images`: `knn, spread, effective_rank, alignment, uniformity`.
 
     kNN asks the first `test` test images of the first `bank` training images (None: all of them).
     The gauges are those of up to `SAMPLE` test images; alignment compares two views drawn from a fixed seed.

@@ -24,7 +24,7 @@ def spread(features: Tensor) -> float:
 
 
 def effective_rank(features: Tensor) -> float:
-    """exp of the entropy of the singular values over their sum: from 1 to min(N, d).
+    """Exp of the entropy of the singular values over their sum: from 1 to min(N, d).
 
     Roy & Vetterli 2007; RankMe (arXiv 2210.02885). Features are not centred, as in RankMe.
     """
@@ -45,7 +45,7 @@ def alignment(features: Tensor, partners: Tensor) -> float:
 
 
 def uniformity(features: Tensor) -> float:
-    """log of the mean of exp(-2 * squared distance) over pairs: 0 for one point, lower for a wider cloud.
+    """Log of the mean of exp(-2 * squared distance) over pairs: 0 for one point, lower for a wider cloud.
 
     Wang & Isola (arXiv 2005.10242) with t = 2. Memory N x N: give it a few thousand rows.
     """

@@ -35,7 +35,7 @@ def nt_xent(embeddings: Tensor, temperature: float) -> Tensor:
         raise ValueError(f"embeddings has {views} rows; allowed: an even number, 4 or more (two views an image)")
     with torch.autocast(embeddings.device.type, enabled=False):
         z = normalize(embeddings)
-        logits = z @ z.T / temperature  # (2N, 2N)
+        logits = (z / temperature) @ z.T  # (2N, 2N); dividing z is cheaper than dividing the product
         itself = torch.eye(views, dtype=torch.bool, device=z.device)
         logits = logits.masked_fill(itself, -math.inf)
         partner = torch.arange(views, device=z.device).roll(views // 2)
@@ -56,9 +56,9 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -
     if queue.ndim != 2 or queue.shape[0] < 1 or queue.shape[1] != queries.shape[1]:
         raise ValueError(f"queue has shape {tuple(queue.shape)}; allowed: (K, {queries.shape[1]}) with K >= 1")
     with torch.autocast(queries.device.type, enabled=False):
-        q, k = normalize(queries), normalize(keys)
+        q, k = normalize(queries) / temperature, normalize(keys)
         positive = (q * k).sum(dim=1, keepdim=True)  # (N, 1)
-        logits = torch.cat([positive, q @ queue.to(q.dtype).T], dim=1) / temperature  # (N, 1 + K)
+        logits = torch.cat([positive, q @ queue.to(q.dtype).T], dim=1)  # (N, 1 + K)
         # Column 0 is the positive for every query, so every label is 0. That is not a bug.
         labels = torch.zeros(len(q), dtype=torch.long, device=q.device)
         return F.cross_entropy(logits, labels)

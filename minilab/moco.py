@@ -62,7 +62,8 @@ class MoCo(nn.Module):
     @torch.no_grad()
     def _keys(self, views: Tensor) -> Tensor:
         """Unit keys (N, dim). With several BN groups, an image's key is normalised among other
-        images than its query: else the shared statistics give the pair away (ShuffleBN, section 3.3)."""
+        images than its query: else the shared statistics give the pair away (ShuffleBN, section 3.3).
+        """
         if self.groups == 1:
             return normalize(self.key_encoder(views))
         shuffle = torch.randperm(len(views)).to(views.device)

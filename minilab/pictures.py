@@ -48,7 +48,7 @@ def _one_of_each(labels: Tensor, count: int) -> Tensor:
 
 def _sheet(images: Tensor) -> np.ndarray:
     """Images (rows, columns, C, H, W) in [0, 1] to one sheet (height, width, 3), white between them."""
-    rows, columns, channels, height, width = images.shape
+    rows, columns, _, height, width = images.shape
     gap = 2
     sheet = torch.ones(rows * (height + gap) - gap, columns * (width + gap) + gap, 3)
     for row in range(rows):

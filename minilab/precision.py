@@ -31,7 +31,8 @@ def _fastest(encoder: str, channels: int, size: tuple[int, int], device: torch.d
         return "float32"
     half = "float16" if device.type == "cuda" and not torch.cuda.is_bf16_supported() else "bfloat16"
     with torch.random.fork_rng(devices=[]):  # measuring must not change what the seed gives
-        network = build_encoder(encoder, channels).to(device, memory_format=torch.channels_last)
+        network = build_encoder(encoder, channels).to(device)
+        network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         images = torch.rand(64, channels, *size, device=device)
     full_seconds = _seconds(copy.deepcopy(network), images, torch.float32)
     half_seconds = _seconds(network, images, DTYPES[half])

@@ -1,16 +1,20 @@
 """Shapes: generated images whose concept is a shape with a texture, under nuisances that can be dialled.
 
 Nothing has to be downloaded, and what is concept and what is nuisance is known, because we put it there.
-A concept is a pair such as "striped ring". Everything else in a picture is a nuisance: colours, place, size,
-tilt, background, light and noise. No concept depends on a colour or on left and right, so the views that
-SimCLR makes (crop, flip, colour jitter, grey) keep the concept and change the nuisances.
+A concept is a pair such as "striped ring". All else in a picture is a nuisance: colours, place, size, tilt,
+background, light and noise. No concept depends on a colour, or on what is left and what is right, so the views
+that SimCLR makes (crop, flip, colour jitter, grey) change the nuisances and keep the concept.
 
-`python -m minilab.shapes` measures what the pixels alone give, and what a supervised encoder reaches.
+`python -m minilab.shapes` measures what the bare pixels give, and what a supervised encoder reaches. With the
+defaults, 10,000 training and 2,000 test images: weighted kNN on pixels .22 (chance .10), and a "tiny" encoder
+trained with labels for 400 steps of 256 images .98 (two minutes on one CPU core).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,181 +22,277 @@ from numpy.typing import NDArray
 
 from minilab.images import Images
 
-Plane = NDArray[np.float32]  # (n, size, size): one number for each pixel of n images
-Column = NDArray[np.float32]  # (n, 1, 1): one number for each image, ready to broadcast over its pixels
+Floats = NDArray[np.float32]  # (n, size, size): a number for each pixel; or (n, 1, 1): one for each image
 
-CHUNK = 500  # images drawn at once: 500 planes of 32 x 32 floats stay in the processor's cache
+CHUNK = 100  # images drawn at once: few enough for their pixels to stay in the processor's cache
+HUES = (0.0, 2.0, 4.0)  # middle hues, radians: of the background, the object, and the second colour of its texture
+LIGHTS = (0.2, 0.82, 0.5)  # their brightnesses, 0 black and 1 white: kept apart, so that grey images show the object
 
-# Shapes. Each function says how far a point lies inside (negative) or outside (positive) of the outline, for
-# coordinates in which the object spans about -1 to 1, x to the right and y downwards.
+# Shapes. Each says how far a point lies inside (negative) or outside (positive) of the outline. The object spans
+# about -1 to 1; x points to the right and y downwards.
 
 
-def _disc(x: Plane, y: Plane) -> Plane:
+def _disc(x: Floats, y: Floats) -> Floats:
     return np.hypot(x, y) - 0.95
 
 
-def _square(x: Plane, y: Plane) -> Plane:
+def _square(x: Floats, y: Floats) -> Floats:
     return np.maximum(abs(x), abs(y)) - 0.8
 
 
-def _triangle(x: Plane, y: Plane) -> Plane:
+def _triangle(x: Floats, y: Floats) -> Floats:
     return np.maximum(0.87 * abs(x) - 0.5 * y - 0.42, y - 0.84)
 
 
-def _ring(x: Plane, y: Plane) -> Plane:
+def _ring(x: Floats, y: Floats) -> Floats:
     return abs(np.hypot(x, y) - 0.68) - 0.3
 
 
-def _cross(x: Plane, y: Plane) -> Plane:
-    across, along = np.minimum(abs(x), abs(y)), np.maximum(abs(x), abs(y))
-    return np.maximum(across - 0.33, along - 0.95)
+def _cross(x: Floats, y: Floats) -> Floats:
+    return np.maximum(np.minimum(abs(x), abs(y)) - 0.33, np.maximum(abs(x), abs(y)) - 0.95)
 
 
-def _star(x: Plane, y: Plane) -> Plane:
-    # fold the plane onto half of one of five points, then measure from the straight edge of that point
-    fold = np.float32(2 * np.pi / 5)
-    angle = abs((np.arctan2(x, -y) + fold / 2) % fold - fold / 2)
+def _star(x: Floats, y: Floats) -> Floats:
+    fifth = np.float32(2 * math.pi / 5)  # fold the five points onto one, and that one onto its right half
+    angle = abs((np.arctan2(x, -y) + fifth / 2) % fifth - fifth / 2)
     radius = np.hypot(x, y)
     return 0.59 * (radius * np.cos(angle) - 1.05) + 0.81 * radius * np.sin(angle)
 
 
-def _heart(x: Plane, y: Plane) -> Plane:
-    lobe = np.hypot(abs(x) - 0.45, y + 0.35) - 0.5
-    point = np.maximum((abs(x) + y) * 0.707 - 0.6, -y - 0.35)
-    return np.minimum(lobe, np.maximum(point, abs(x) - 0.95))
+def _heart(x: Floats, y: Floats) -> Floats:
+    lobes = np.hypot(abs(x) - 0.45, y + 0.35) - 0.5
+    point = np.maximum(0.707 * (abs(x) + y) - 0.6, np.maximum(-y - 0.35, abs(x) - 0.95))
+    return np.minimum(lobes, point)
 
 
-def _hourglass(x: Plane, y: Plane) -> Plane:
+def _hourglass(x: Floats, y: Floats) -> Floats:
     return np.maximum(abs(y) - 0.85, 0.8 * (abs(x) - abs(y)) - 0.15)
 
 
-# Textures. Each gives how much of the second colour a point gets: 0 none, 1 all of it. u and v are the
-# object's own coordinates in units of one period of the texture.
+# Textures. Each is a wave over the object's own coordinates: where it is above 0, the second colour shows.
 
 
-def _edge(wave: Plane) -> Plane:
-    """A soft-edged step: 0 where the wave is well below zero, 1 where it is well above."""
-    return np.clip(0.5 + 1.2 * wave, 0, 1)
+def _plain(u: Floats, v: Floats) -> Floats:
+    return np.full_like(u, -1)
 
 
-def _plain(u: Plane, v: Plane) -> Plane:
-    return np.zeros_like(u)
+def _striped(u: Floats, v: Floats) -> Floats:
+    return np.sin(6.3 * v)
 
 
-def _striped(u: Plane, v: Plane) -> Plane:
-    return _edge(np.sin(2 * np.pi * v))
+def _barred(u: Floats, v: Floats) -> Floats:
+    return np.sin(6.3 * u)
 
 
-def _barred(u: Plane, v: Plane) -> Plane:
-    return _edge(np.sin(2 * np.pi * u))
+def _checked(u: Floats, v: Floats) -> Floats:
+    return 1.5 * np.sin(3.1 * u) * np.sin(3.1 * v)
 
 
-def _checked(u: Plane, v: Plane) -> Plane:
-    return _edge(1.5 * np.sin(np.pi * u) * np.sin(np.pi * v))
+def _dotted(u: Floats, v: Floats) -> Floats:
+    return np.cos(5 * u) + np.cos(5 * v) - 0.7
 
 
-def _dotted(u: Plane, v: Plane) -> Plane:
-    return _edge(np.cos(5 * u) + np.cos(5 * v) - 0.7)
+def _ringed(u: Floats, v: Floats) -> Floats:
+    return np.sin(6.3 * np.hypot(u, v))
 
 
-def _ringed(u: Plane, v: Plane) -> Plane:
-    return _edge(np.sin(2 * np.pi * np.hypot(u, v)))
+def _netted(u: Floats, v: Floats) -> Floats:
+    return np.maximum(np.cos(5 * u), np.cos(5 * v)) - 0.5
 
 
-def _netted(u: Plane, v: Plane) -> Plane:
-    return _edge(np.maximum(np.cos(5 * u), np.cos(5 * v)) - 0.5)
+def _slanted(u: Floats, v: Floats) -> Floats:
+    return np.sin(4.4 * (u + v))
 
 
-def _slanted(u: Plane, v: Plane) -> Plane:
-    return _edge(np.sin(4.44 * (u + v)))
-
-
-SHAPES: dict[str, Callable[[Plane, Plane], Plane]] = {
+Pattern = Callable[[Floats, Floats], Floats]
+SHAPES: dict[str, Pattern] = {
     "disc": _disc, "square": _square, "triangle": _triangle, "ring": _ring,
     "cross": _cross, "star": _star, "heart": _heart, "hourglass": _hourglass,
 }
-TEXTURES: dict[str, Callable[[Plane, Plane], Plane]] = {
-    "plain": _plain, "striped": _striped, "barred": _barred, "checked": _checked, "dotted": _dotted,
-    "ringed": _ringed, "netted": _netted, "slanted": _slanted,
+TEXTURES: dict[str, Pattern] = {
+    "plain": _plain, "striped": _striped, "barred": _barred, "checked": _checked,
+    "dotted": _dotted, "ringed": _ringed, "netted": _netted, "slanted": _slanted,
 }
-MOST = len(SHAPES) * len(TEXTURES)
-
-
-def concept_names(concepts: int) -> tuple[str, ...]:
-    """The first `concepts` pairs of texture and shape, in an order that mixes both from the start."""
-    shapes, textures = list(SHAPES), list(TEXTURES)
-    rounds = [(k % len(shapes), (k + k // len(shapes)) % len(textures)) for k in range(MOST)]
-    return tuple(f"{textures[t]} {shapes[s]}" for s, t in rounds[:concepts])
+MOST_CONCEPTS = len(SHAPES) * len(TEXTURES)
 
 
 def shapes(concepts: int = 10, train: int = 50_000, test: int = 10_000, seed: int = 0, *, size: int = 32,
            colour: float = 1.0, position: float = 1.0, scale: float = 1.0, rotation: float = 1.0,
            background: float = 1.0, lighting: float = 1.0, noise: float = 1.0) -> Images:
-    strengths = dict(colour=colour, position=position, scale=scale, rotation=rotation,
-                     background=background, lighting=lighting, noise=noise)
-    names = concept_names(concepts)
-    streams = np.random.SeedSequence(seed).spawn(2)
-    pixels, labels = zip(*(_split(names, count, size, strengths, np.random.default_rng(stream))
-                           for count, stream in zip((train, test), streams, strict=True)), strict=True)
-    return Images(f"Shapes ({concepts} concepts)", pixels[0], labels[0], pixels[1], labels[1], names)
+    """Generate Shapes: RGB images of `size` x `size` pixels, labelled with their concept.
+
+    The first 8 concepts differ in both shape and texture; the more concepts, the more of them share one of the
+    two. Every concept has the same number of images, to within one. The order is random, so the first n images
+    are a fair sample. The splits are drawn from two random streams of one seed, and the same arguments give
+    the same images. A strength changes its own factor and leaves every other draw as it was.
+
+    Args:
+        concepts: how many concepts, 1 to 64.
+        train, test: images in each split. 60,000 of 32 x 32 take about 5 s on one CPU core.
+        seed: 0 or more.
+        size: height and width in pixels, 8 to 512.
+        colour: 0 to 1, like all that follow. Hues all around the circle, pale to strong, and which of the
+            three colours (background, object, texture) is the light, the middle and the dark one.
+        position: the object's centre, up to a little over the edge, and where its texture starts.
+        scale: the object's width, .5 to .86 of the image's, and 1.2 to 1.8 periods of texture in its half.
+        rotation: a tilt of up to 23 degrees either way, and mirrored or not.
+        background: a slope and a wave of brightness behind the object, in any direction.
+        lighting: brightness, contrast, and light that falls in from one side.
+        noise: grain of each pixel and channel, standard deviation up to .05 of full scale.
+
+    Raises:
+        ValueError: an argument is out of its range; the message names it, its value and what is allowed.
+    """
+    for field, number, low, high in (("concepts", concepts, 1, MOST_CONCEPTS), ("train", train, 1, 10**7),
+                                     ("test", test, 1, 10**7), ("seed", seed, 0, 2**63), ("size", size, 8, 512)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not low <= number <= high:
+            raise ValueError(f"{field} is {number!r}; allowed: a whole number from {low} to {high}")
+    strengths = {"colour": colour, "position": position, "scale": scale, "rotation": rotation,
+                 "background": background, "lighting": lighting, "noise": noise}
+    for field, strength in strengths.items():
+        if not isinstance(strength, int | float | np.number) or not 0 <= strength <= 1:
+            raise ValueError(f"{field} is {strength!r}; allowed: a strength from 0 to 1")
+    classes = concept_names(concepts)
+    streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(int(seed)).spawn(2)]
+    drawn = [_split(classes, count, size, strengths, stream)
+             for count, stream in zip((train, test), streams, strict=True)]
+    return Images(f"Shapes ({concepts} concepts)", *drawn[0], *drawn[1], classes)
 
 
-def _split(names, count, size, strengths, random):
-    labels = random.permutation(np.arange(count) % len(names))
+def concept_names(concepts: int) -> tuple[str, ...]:
+    """The names of the first `concepts` concepts, texture and shape, in an order that mixes both from the start."""
+    rounds = [(number % 8, (number + number // 8) % 8) for number in range(concepts)]
+    return tuple(f"{list(TEXTURES)[texture]} {list(SHAPES)[shape]}" for shape, texture in rounds)
+
+
+def _split(classes: tuple[str, ...], count: int, size: int, strengths: dict[str, float],
+           random: np.random.Generator) -> tuple[torch.Tensor, torch.Tensor]:
+    """Pixels, uint8 (count, 3, size, size), and labels, int64 (count,), of one split."""
+    labels = random.permutation(np.arange(count, dtype=np.int64) % len(classes))
     pixels = np.empty((count, 3, size, size), np.uint8)
-    for concept, name in enumerate(names):
+    for label, name in enumerate(classes):
         texture, shape = name.split()
-        for places in _chunks(np.flatnonzero(labels == concept)):
-            pixels[places] = _draw(SHAPES[shape], TEXTURES[texture], len(places), size, strengths, random)
+        places = np.flatnonzero(labels == label)
+        for start in range(0, len(places), CHUNK):
+            chunk = places[start:start + CHUNK]
+            draws = _Draws(random, len(chunk), strengths)
+            pixels[chunk] = _render(SHAPES[shape], TEXTURES[texture], size, draws)
     return torch.from_numpy(pixels), torch.from_numpy(labels)
 
 
-def _chunks(places):
-    return [places[start:start + CHUNK] for start in range(0, len(places), CHUNK)]
+@dataclass(frozen=True)
+class _Draws:
+    """Random numbers for `count` images. The same number of them whatever the strengths, so that turning one
+    nuisance up or down leaves all the others where they were."""
+
+    random: np.random.Generator
+    count: int
+    strengths: dict[str, float]
+
+    def vary(self, factor: str, low: float, high: float) -> Floats:
+        """(n, 1, 1): the middle of low and high at strength 0, anything between the two at strength 1."""
+        spread = self.strengths[factor] * self.random.uniform(-0.5, 0.5, (self.count, 1, 1))
+        return ((low + high) / 2 + (high - low) * spread).astype(np.float32)
+
+    def happens(self, factor: str, chance: float) -> NDArray[np.bool_]:
+        """(n, 1, 1): true with this chance at strength 1, never at strength 0."""
+        return self.random.random((self.count, 1, 1)) < chance * self.strengths[factor]
+
+    def slope(self, x: Floats, y: Floats) -> Floats:
+        """(n, size, size): a ramp across the image, in a direction of its own for each, from about -1 to 1."""
+        angle = self.random.uniform(-np.pi, np.pi, (self.count, 1, 1)).astype(np.float32)
+        return np.cos(angle) * x + np.sin(angle) * y
 
 
-def _draw(shape, texture, n, size, strengths, random):
-    def vary(strength: str, low: float, high: float) -> Column:
-        """n numbers around the middle of [low, high], spread over all of it at strength 1."""
-        middle, half = (low + high) / 2, (high - low) / 2
-        return (middle + strengths[strength] * random.uniform(-half, half, (n, 1, 1))).astype(np.float32)
-
+def _render(shape: Pattern, texture: Pattern, size: int, draws: _Draws) -> NDArray[np.uint8]:
+    """Images (n, 3, size, size) of one concept: the object, painted over its background, under a light."""
     axis = (np.arange(size, dtype=np.float32) + 0.5) * (2 / size) - 1
-    px, py = axis[None, None, :], axis[None, :, None]
-    radius = vary("scale", 0.52, 0.84)
-    room = 1.08 - radius
-    tilt = vary("rotation", -0.35, 0.35)
-    dx, dy = px - room * vary("position", -1, 1), py - room * vary("position", -1, 1)
-    side = np.where(random.random((n, 1, 1)) < strengths["rotation"] / 2, -1, 1).astype(np.float32)
-    x = side * (np.cos(tilt) * dx + np.sin(tilt) * dy) / radius
-    y = (np.cos(tilt) * dy - np.sin(tilt) * dx) / radius
+    x, y = axis[None, None, :], axis[None, :, None]
+    inside, paint = _object(shape, texture, x, y, size, draws)
+    behind, first, second = _colours(draws)
+    waves = np.sin(draws.vary("background", 1, 5) * draws.slope(x, y) + draws.vary("background", -3, 3))
+    ground = draws.strengths["background"] * (0.14 * draws.slope(x, y) + 0.1 * waves)
+    image = behind + ground[:, None]  # (n, 3, 1, 1) + (n, 1, size, size)
+    image += inside[:, None] * (first + paint[:, None] * (second - first) - image)
+    return _light(image, x, y, draws)
+
+
+def _object(shape: Pattern, texture: Pattern, x: Floats, y: Floats, size: int,
+            draws: _Draws) -> tuple[Floats, Floats]:
+    """How much of each pixel is object, and how much of that is the second colour; both (n, size, size), 0 to 1."""
+    radius, tilt = draws.vary("scale", 0.5, 0.86), draws.vary("rotation", -0.4, 0.4)
+    room = 1.2 - radius
+    x, y = x - room * draws.vary("position", -1, 1), y - room * draws.vary("position", -1, 1)
+    side = np.where(draws.happens("rotation", 0.5), -1, 1).astype(np.float32)
+    x, y = side * (np.cos(tilt) * x + np.sin(tilt) * y) / radius, (np.cos(tilt) * y - np.sin(tilt) * x) / radius
+    # an edge is one pixel wide: distance in pixels, so half a pixel to either side of the outline
     inside = np.clip(0.5 - shape(x, y) * radius * (size / 2), 0, 1)
-    waves = vary("scale", 1.2, 1.8)
-    paint = texture(x * waves + vary("position", -1, 1), y * waves + vary("position", -1, 1))
+    periods = draws.vary("scale", 1.2, 1.8)
+    wave = texture(x * periods + draws.vary("position", -1, 1), y * periods + draws.vary("position", -1, 1))
+    return inside, np.clip(0.5 + 1.2 * wave, 0, 1)
 
-    # three brightnesses well apart, for background, first and second colour of the object, in any order
-    slots = np.tile(np.array([0.2, 0.82, 0.5], np.float32), (n, 1))
-    mixed = random.random(n) < strengths["colour"]
-    slots[mixed] = random.permuted(slots[mixed], axis=1)
 
-    def colour(slot: int) -> NDArray[np.float32]:
-        hue = vary("colour", -np.pi, np.pi) + 2 * slot
-        chroma = vary("colour", 0.05, 0.3)
-        thirds = np.arange(3, dtype=np.float32).reshape(1, 3, 1, 1) * np.float32(2 * np.pi / 3)
-        light = slots[:, slot].reshape(n, 1, 1) + vary("colour", -0.06, 0.06)
-        return light[:, None] + chroma[:, None] * np.cos(hue[:, None] - thirds)
+def _colours(draws: _Draws) -> list[Floats]:
+    """Three colours, each (n, 3, 1, 1): of the background, of the object, and the second one of its texture."""
+    order = np.argsort(draws.random.random((draws.count, 3, 1, 1)), axis=1)
+    order = np.where(draws.happens("colour", 1)[:, None], order, np.arange(3).reshape(1, 3, 1, 1))
+    lights = np.array(LIGHTS, np.float32)[order]  # (n, 3, 1, 1), one for each of the three colours
+    thirds = (np.arange(3, dtype=np.float32) * np.float32(2 * np.pi / 3)).reshape(1, 3, 1, 1)  # red, green, blue
+    colours = []
+    for number, middle in enumerate(HUES):
+        light = lights[:, number] + draws.vary("colour", -0.06, 0.06)
+        hue = draws.vary("colour", middle - np.pi, middle + np.pi)
+        strength = draws.vary("colour", 0.05, 0.4)
+        colours.append(light[:, None] + strength[:, None] * np.cos(hue[:, None] - thirds))
+    return colours
 
-    way = random.uniform(-np.pi, np.pi, (2, n, 1, 1)).astype(np.float32)
-    slope = np.cos(way[0]) * px + np.sin(way[0]) * py
-    ripple = np.sin(vary("background", 2, 8) * (np.cos(way[1]) * px + np.sin(way[1]) * py) + 3 * way[0])
-    ground = strengths["background"] * (0.08 * slope + 0.08 * ripple)
-    image = colour(0) + ground[:, None]
-    paint, inside = paint[:, None], inside[:, None]
-    ink = colour(1) * (1 - paint) + colour(2) * paint
-    image += inside * (ink - image)
-    turn = random.uniform(-np.pi, np.pi, (n, 1, 1)).astype(np.float32)
-    light = vary("lighting", -0.12, 0.12) + strengths["lighting"] * 0.12 * (np.cos(turn) * px + np.sin(turn) * py)
-    image = (image - 0.5) * vary("lighting", 0.7, 1.3)[:, None] + 0.5 + light[:, None]
-    grain = random.standard_normal(image.shape, dtype=np.float32)
-    image += np.float32(0.06 * strengths["noise"]) * grain
+
+def _light(image: Floats, x: Floats, y: Floats, draws: _Draws) -> NDArray[np.uint8]:
+    """Light and grain over images (n, 3, size, size) in 0 to 1, then rounded to uint8."""
+    contrast, brightness = draws.vary("lighting", 0.7, 1.3), draws.vary("lighting", -0.12, 0.12)
+    beam = 0.12 * draws.strengths["lighting"] * draws.slope(x, y)
+    grain = draws.random.standard_normal(image.shape, dtype=np.float32)
+    image = contrast[:, None] * (image - 0.5) + (0.5 + brightness + beam)[:, None]
+    image += np.float32(0.05 * draws.strengths["noise"]) * grain
     return (np.clip(image, 0, 1) * 255 + 0.5).astype(np.uint8)
+
+
+def measure(steps: int = 400, batch: int = 256) -> dict[str, float]:
+    """How far bare pixels and labels get on the default Shapes: accuracies on 2,000 test images, 0 to 1.
+
+    `pixel_knn`: weighted kNN (k = 200, temperature .1) among 10,000 images, on pixels less their mean.
+    `supervised`: a "tiny" encoder and a linear layer, trained with labels on 20,000 images, cropped and mirrored.
+    """
+    # Only this measurement needs them. They stand on this module, so it can't import them at its top.
+    from tqdm import trange
+
+    from minilab import evaluation
+    from minilab.encoder import build_encoder
+    from minilab.views import Augmentation, random_views
+
+    images = shapes(train=20_000, test=2_000)
+    bank, queries = (pixels.flatten(1).float() for pixels in (images.train[:10_000], images.test))
+    mean = bank.mean(dim=0)
+    raw = evaluation.knn(bank - mean, images.train_labels[:10_000], queries - mean, images.test_labels)
+
+    torch.manual_seed(0)
+    views, dice = Augmentation(crop=0.5, jitter=0, gray=0), torch.Generator().manual_seed(0)
+    encoder = build_encoder("tiny")
+    network = torch.nn.Sequential(encoder, torch.nn.Linear(encoder.features, len(images.classes)))
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, nesterov=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=0.12, total_steps=steps)
+    for _ in trange(steps, desc="supervised"):
+        chosen = torch.randint(len(images.train), (batch,), generator=dice)
+        logits = network(random_views(images.train[chosen], dice, views))
+        loss = torch.nn.functional.cross_entropy(logits, images.train_labels[chosen])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    right = evaluation.extract(network, images.test).argmax(dim=1) == images.test_labels
+    return {"pixel_knn": raw, "supervised": right.float().mean().item()}
+
+
+if __name__ == "__main__":
+    for what, accuracy in measure().items():
+        print(f"{what:12} {accuracy:.3f}")

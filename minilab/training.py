@@ -102,7 +102,8 @@ class Trainer:
         self.images = images.to(device)
         self.steps_per_epoch = count // recipe.batch  # the rest waits for the next epoch's order
         self.steps = recipe.epochs * self.steps_per_epoch
-        method = build_method(recipe, channels).to(device, memory_format=torch.channels_last)
+        method = build_method(recipe, channels).to(device)
+        method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.optimizer = build_optimizer(method, recipe)
         self.views_rng = Generator().manual_seed(recipe.seed)
         torch.manual_seed(recipe.seed)  # for what a method draws, such as MoCo's shuffle
@@ -209,13 +210,23 @@ class Trainer:
     def save(self) -> None:
         """Write the whole state to the checkpoint: another process goes on from it to the same numbers."""
         assert self.checkpoint is not None
-        save_checkpoint(self.checkpoint, {
-            "recipe": self.recipe.to_dict(), "data": self.images.fingerprint, "precision": self.run.precision,
-            "step": self.step, "seconds": self.seconds, "history": self.run.history, "losses": self.losses,
-            "method": self.run.method.state_dict(), "optimizer": self.optimizer.state_dict(),
-            "scaler": self.scaler.state_dict(), "views_rng": self.views_rng.get_state(),
-            "global_rng": torch.get_rng_state(),
-        })
+        save_checkpoint(
+            self.checkpoint,
+            {
+                "recipe": self.recipe.to_dict(),
+                "data": self.images.fingerprint,
+                "precision": self.run.precision,
+                "step": self.step,
+                "seconds": self.seconds,
+                "history": self.run.history,
+                "losses": self.losses,
+                "method": self.run.method.state_dict(),
+                "optimizer": self.optimizer.state_dict(),
+                "scaler": self.scaler.state_dict(),
+                "views_rng": self.views_rng.get_state(),
+                "global_rng": torch.get_rng_state(),
+            },
+        )
 
     def _load(self, path: Path) -> None:
         state = load_checkpoint(path, self.recipe, self.images.fingerprint)

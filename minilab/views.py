@@ -160,9 +160,10 @@ def color_jitter(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
             x.mul_(f[:, 0])
         elif operation == 1:  # blend with the mean gray of the image
             mean = _gray(x.mean(dim=(2, 3), keepdim=True))
-            x = torch.addcmul(mean * (1 - f[:, 1]), x, f[:, 1])
+            x.mul_(f[:, 1]).add_(mean * (1 - f[:, 1]))
         elif operation == 2:  # blend with the gray image
-            x = torch.addcmul(_gray(x) * (1 - f[:, 2]), x, f[:, 2])
+            gray = _gray(x).mul_(1 - f[:, 2])
+            x.mul_(f[:, 2]).add_(gray)
         else:
             x = shift_hue(x, factors[:, 3])
         x.clamp_(0, 1)
@@ -173,22 +174,21 @@ def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
     """Turn the hue of (N, 3, H, W) images in [0, 1] by `shift` (N,) turns, at most half; value and chroma stay.
 
     Hue is a place on a hexagon of perimeter 6: red at 0, green at 2, blue at -2. A channel equals
-    the value within 1 of its corner, value - chroma beyond 2, and falls linearly in between.
+    the value within 1 of its corner, the least channel beyond 2, and falls linearly in between.
     """
     r, g, b = images.unbind(dim=1)  # each (N, H, W)
-    value = torch.maximum(torch.maximum(r, g), b)
-    chroma = value - torch.minimum(torch.minimum(r, g), b)
+    value, least = torch.maximum(torch.maximum(r, g), b), torch.minimum(torch.minimum(r, g), b)
+    chroma = value - least
     scale = chroma.clamp(min=1e-12).reciprocal_()
     # Distance from red with no branch: u if red is the largest, 1 + t in the middle, 3 - u the smallest.
     side = g - b
-    u = (side.abs()).mul_(scale)
-    t = (value - r).mul_(scale)
-    hue = torch.copysign(u + t * (3 - 2 * u), side).add_(shift[:, None, None], alpha=6)
+    u, t = side.abs().mul_(scale), (value - r).mul_(scale)
+    hue = torch.copysign(torch.addcmul(u, t, 3 - 2 * u), side).add_(shift[:, None, None], alpha=6)
     hue.sub_((hue / 6).round_(), alpha=6)  # back into [-3, 3]
     out = torch.empty_like(images)
     for channel, corner in enumerate((0.0, 2.0, -2.0)):
-        fall = (hue - corner).abs_().sub_(3).abs_().mul_(-1).add_(2).clamp_(0, 1)
-        torch.addcmul(value, fall, chroma, value=-1, out=out[:, channel])
+        rise = (hue - corner).abs_().sub_(3).abs_().sub_(1).clamp_(0, 1)
+        torch.addcmul(least, rise, chroma, out=out[:, channel])
     return out
 
 
@@ -200,6 +200,6 @@ def grayscale(images: Tensor) -> Tensor:
 def _gray(images: Tensor) -> Tensor:
     """(N, C, H, W) to (N, 1, H, W): the luma of three channels, or the one channel itself."""
     if images.shape[1] == 1:
-        return images
+        return images.clone()
     r, g, b = images.split(1, dim=1)
     return (GRAY[0] * r).add_(g, alpha=GRAY[1]).add_(b, alpha=GRAY[2])

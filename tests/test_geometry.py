@@ -58,9 +58,7 @@ def test_alignment_of_equal_orthogonal_and_opposite_pairs():
 
 def test_uniformity_equals_the_loop():
     z = torch.nn.functional.normalize(cloud(9, 4), dim=1)
-    terms = [
-        math.exp(-2 * float((z[i] - z[j]).square().sum())) for i in range(9) for j in range(i + 1, 9)
-    ]
+    terms = [math.exp(-2 * float((z[i] - z[j]).square().sum())) for i in range(9) for j in range(i + 1, 9)]
     assert uniformity(z) == pytest.approx(math.log(sum(terms) / len(terms)), abs=1e-5)
 
 

@@ -23,9 +23,7 @@ def slow_nt_xent(embeddings: torch.Tensor, temperature: float) -> tuple[torch.Te
     return total / views, terms
 
 
-def slow_info_nce(
-    queries: torch.Tensor, keys: torch.Tensor, queue: torch.Tensor, temperature: float
-) -> torch.Tensor:
+def slow_info_nce(queries: torch.Tensor, keys: torch.Tensor, queue: torch.Tensor, temperature: float) -> torch.Tensor:
     """MoCo's equation 1 with Python loops."""
     losses = []
     for query, key in zip(queries, keys, strict=True):

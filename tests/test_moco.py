@@ -14,7 +14,7 @@ from minilab.recipe import Recipe
 
 def small(**changes) -> MoCo:
     torch.manual_seed(0)
-    values = {"batch": 8, "queue": 20, "dim": 6, "momentum": 0.9, **changes}
+    values = {"encoder": "micro", "batch": 8, "queue": 20, "dim": 6, "momentum": 0.9, **changes}
     return MoCo(Recipe("moco", **values))
 
 
@@ -188,5 +188,3 @@ def test_a_short_batch_wraps_round_the_ring():
         moco(views(images)).backward()
         moco.after_step()
     assert int(moco.oldest) == 4 and int(moco.filled) == 20
-
-

@@ -11,7 +11,7 @@ from minilab.simclr import SimCLR
 
 def small() -> SimCLR:
     torch.manual_seed(0)
-    return SimCLR(Recipe("simclr", batch=8, dim=6))
+    return SimCLR(Recipe("simclr", encoder="micro", batch=8, dim=6))
 
 
 def test_it_has_no_state_but_its_weights():

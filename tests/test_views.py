@@ -78,9 +78,7 @@ def test_no_strength_gives_the_images_back():
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    height=st.integers(1, 70), width=st.integers(1, 70), crop=st.floats(0.01, 1.0), seed=st.integers(0, 2**31 - 1)
-)
+@given(height=st.integers(1, 70), width=st.integers(1, 70), crop=st.floats(0.01, 1.0), seed=st.integers(0, 2**31 - 1))
 def test_crops_lie_in_the_image(height, width, crop, seed):
     boxes = views.draw_crops(50, height, width, Augmentation(crop=crop), seeded(seed))
     top, left, h, w, mirrored = boxes.unbind(dim=1)

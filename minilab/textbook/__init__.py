@@ -1,0 +1,12 @@
+"""What the book's pages need: figures, the style, quizzes, and the tool that executes chapters.
+
+Nothing in the lab imports this package; it may import the lab.
+"""
+
+from minilab.textbook.exercise import check
+from minilab.textbook.figures import show
+from minilab.textbook.quiz import quiz
+from minilab.textbook.start import start
+from minilab.textbook.style import COLOURS, LINES, use_book_style
+
+__all__ = ["COLOURS", "LINES", "check", "quiz", "show", "start", "use_book_style"]

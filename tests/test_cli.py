@@ -1,0 +1,136 @@
+"""The command, as a user runs it: what it writes, and what it says of bad input."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from minilab import cli
+from minilab.recipe import Recipe
+from minilab.records import load_record
+
+QUICK = ["--data", "shapes", "--images", "64", "--epochs", "1", "--batch", "16", "--encoder", "micro", "--queue", "20"]
+
+
+@pytest.fixture(autouse=True)
+def small_shapes(monkeypatch, tmp_path):
+    """Shapes of a few hundred images, and a folder of its own to write in."""
+    from minilab import data
+
+    monkeypatch.setattr(
+        cli,
+        "open_images",
+        lambda name: data.shapes(concepts=4, train=200, test=40) if name == "shapes" else data.open_images(name),
+    )
+    monkeypatch.chdir(tmp_path)
+
+
+def refused(capsys, *arguments: str) -> str:
+    """The message of a command that must end with exit code 2 and no traceback."""
+    assert cli.main(list(arguments)) == 2
+    error = capsys.readouterr().err
+    assert "Traceback" not in error
+    return error
+
+
+@pytest.mark.parametrize("method", ["simclr", "moco"])
+def test_train_writes_a_record_and_a_picture_and_show_draws_it(method, capsys):
+    assert cli.main(["train", method, *QUICK, "--seed", "3", "--out", "run.json"]) == 0
+    out = capsys.readouterr().out
+    assert "epoch   loss  chance    kNN" in out and "record: run.json" in out and f"picture: {method}.png" in out
+    record = load_record("run.json")
+    assert record.recipe.method == method and record.recipe.seed == 3 and record.data["images"] == 64
+    assert Path(f"{method}.png").read_bytes().startswith(b"\x89PNG")
+    assert cli.main(["show", "run.json"]) == 0
+    assert f"{record.last('knn'):6.3f}" in capsys.readouterr().out
+    assert Path("run.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_every_field_of_a_recipe_is_an_option():
+    options = cli._parser().parse_args(["train", "moco", "--momentum", "0.5", "--learning-rate", "0.3", "--symmetric"])
+    assert options.momentum == 0.5 and options.learning_rate == 0.3 and options.symmetric is True
+    defaults = Recipe("moco").to_dict()
+    assert all(hasattr(options, name) for name in defaults)
+    untouched = set(defaults) - {"momentum", "learning_rate", "symmetric"}
+    assert all(getattr(options, name) == defaults[name] for name in untouched)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--batch", "1"], "batch is 1; allowed: a whole number from 2"),
+        (["--queue", "0"], "queue is 0; allowed: a whole number from 1"),
+        (["--momentum", "1.2"], "momentum is 1.2; allowed: a number from 0 to 1"),
+        (["--momentum", "nan"], "momentum is nan; allowed: a number from 0 to 1"),
+        (["--temperature", "0"], "temperature is 0.0; allowed: a number above 0"),
+        (["--images", "201"], "201"),
+        (["--images", "0"], "0"),
+        (["--data", "imagenet"], "imagenet"),
+        (["--batch", "65"], "batch is 65; allowed: at most the number of images, 64"),
+        (["--out", "/proc/run.json"], "/proc/run.json cannot be written"),
+        (["--picture", "/proc/run.png"], "/proc/run.png cannot be written"),
+    ],
+)
+def test_bad_input_is_named(arguments, message, capsys, tmp_path):
+    assert message in refused(capsys, "train", "moco", *QUICK, *arguments)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_method_lists_what_there_is(capsys):
+    assert "method is 'simsiam'; allowed: simclr, moco" in refused(capsys, "train", "simsiam", *QUICK)
+
+
+@pytest.mark.parametrize("arguments", [["train", "moco", "--batch", "many"], ["train"], ["fly"], []])
+def test_unreadable_arguments_exit_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as caught:
+        cli.main(arguments)
+    assert caught.value.code == 2 and "usage: minilab" in capsys.readouterr().err
+
+
+def test_a_checkpoint_of_another_recipe_is_named(capsys):
+    assert cli.main(["train", "moco", *QUICK, "--checkpoint", "run.pt"]) == 0
+    capsys.readouterr()
+    assert "another recipe: momentum is 0.99 there and 0.5 here" in refused(
+        capsys, "train", "moco", *QUICK, "--momentum", "0.5", "--checkpoint", "run.pt"
+    )
+    Path("run.pt").write_bytes(Path("run.pt").read_bytes()[:1000])
+    assert "run.pt is damaged or not a checkpoint" in refused(capsys, "train", "moco", *QUICK, "--checkpoint", "run.pt")
+
+
+def test_show_names_a_missing_or_bad_record(capsys):
+    assert "none.json" in refused(capsys, "show", "none.json")
+    Path("bad.json").write_text("{}")
+    assert "record bad.json: recipe is None" in refused(capsys, "show", "bad.json")
+
+
+def test_bench_writes_fractions_of_the_limit(capsys, monkeypatch):
+    from minilab import bench
+
+    monkeypatch.setattr(bench, "ROUNDS", 3)
+    assert cli.main(["bench", "--encoder", "micro", "--batch", "16", "--precision", "float32", "--json", "b.json"]) == 0
+    figures = json.loads(Path("b.json").read_text())
+    assert set(figures) == {"simclr", "moco"}
+    for row in figures.values():
+        assert row["images_per_second"] > 0
+        assert row["fraction_of_limit"] == pytest.approx(row["images_per_second"] / row["limit_images_per_second"])
+        assert row["milliseconds"]["views"] < row["milliseconds"]["step"]
+    assert "images/s" in capsys.readouterr().out
+
+
+def test_bench_refuses_what_a_recipe_refuses(capsys):
+    assert "encoder is 'vit'; allowed: micro" in refused(capsys, "bench", "--encoder", "vit")
+
+
+def test_the_module_is_the_command(tmp_path):
+    """In a process of its own: the exit code, the message, and no traceback."""
+    done = subprocess.run(
+        [sys.executable, "-m", "minilab", "train", "moco", "--batch", "1"],
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    )
+    assert done.returncode == 2
+    assert done.stderr.strip() == "minilab train: batch is 1; allowed: a whole number from 2 to 1000000"

@@ -1,0 +1,43 @@
+"""Encoders: shapes, the features before the head, and what they cost."""
+
+import pytest
+import torch
+
+from minilab.encoder import ENCODERS, build_encoder, projection_head
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_every_encoder_gives_features_of_its_width(name):
+    encoder = build_encoder(name).eval()
+    with torch.no_grad():
+        features = encoder(torch.rand(2, 3, 32, 32))
+    assert features.shape == (2, encoder.features) == (2, 8 * ENCODERS[name][1])
+    assert bool((features >= 0).all())  # after a ReLU and a mean
+
+
+def test_resnet18_is_the_cifar_resnet18():
+    """11.17 M parameters in the network of He et al. with a 3 x 3 stem and ten classes, here without them."""
+    assert sum(p.numel() for p in build_encoder("resnet18").parameters()) == 11_173_962 - 5_130
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 28, 28), (2, 1, 32, 40)])
+def test_other_sizes_and_one_channel(shape):
+    assert build_encoder("micro", channels=1)(torch.rand(shape)).shape == (2, 64)
+
+
+def test_the_layout_of_the_input_does_not_matter():
+    encoder = build_encoder("micro").eval()
+    images = torch.rand(4, 3, 32, 32)
+    with torch.no_grad():
+        torch.testing.assert_close(encoder(images), encoder(images.contiguous(memory_format=torch.channels_last)))
+
+
+def test_the_head_has_one_hidden_layer():
+    head = projection_head(64, 10)
+    assert head(torch.rand(3, 64)).shape == (3, 10)
+    assert [type(layer).__name__ for layer in head] == ["Linear", "ReLU", "Linear"]
+
+
+def test_an_unknown_encoder_lists_what_there_is():
+    with pytest.raises(ValueError, match="encoder is 'vit'; allowed: micro, tiny, small, resnet10, resnet18"):
+        build_encoder("vit")
