@@ -10,13 +10,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# name: (blocks in each of the four stages, width of the first stage, stride of the stem)
-ENCODERS: dict[str, tuple[tuple[int, int, int, int], int, int]] = {
-    "micro": ((1, 1, 1, 1), 8, 2),  # 0.08 M parameters: for tests
-    "tiny": ((1, 1, 1, 1), 24, 2),  # 0.7 M: for two CPU cores
-    "small": ((1, 1, 1, 1), 48, 2),  # 2.8 M
-    "resnet10": ((1, 1, 1, 1), 64, 1),  # 4.9 M
-    "resnet18": ((2, 2, 2, 2), 64, 1),  # 11 M: for a GPU
+# name: (blocks in each of the four stages, channels of each stage, stride of the stem)
+Stages = tuple[int, int, int, int]
+ENCODERS: dict[str, tuple[Stages, Stages, int]] = {
+    "micro": ((1, 1, 1, 1), (8, 16, 32, 64), 2),  # 0.08 M parameters: for tests
+    "tiny": ((1, 1, 1, 1), (16, 32, 64, 256), 2),  # 0.8 M: for two CPU cores
+    "small": ((1, 1, 1, 1), (32, 64, 128, 256), 2),  # 1.2 M
+    "resnet10": ((1, 1, 1, 1), (64, 128, 256, 512), 1),  # 4.9 M
+    "resnet18": ((2, 2, 2, 2), (64, 128, 256, 512), 1),  # 11 M: for a GPU
 }
 
 
@@ -43,26 +44,25 @@ class BasicBlock(nn.Module):
 
 
 class ResNet(nn.Module):
-    """Images (N, C, H, W) to features (N, 8 * width): the network that is kept after training."""
+    """Images (N, C, H, W) to features (N, widths[3]): the network that is kept after training."""
 
-    def __init__(self, blocks: tuple[int, int, int, int], width: int, stem_stride: int, channels: int = 3) -> None:
+    def __init__(self, blocks: Stages, widths: Stages, stem_stride: int, channels: int = 3) -> None:
         super().__init__()
         layers: list[nn.Module] = [
-            nn.Conv2d(channels, width, 3, stem_stride, 1, bias=False),
-            nn.BatchNorm2d(width),
+            nn.Conv2d(channels, widths[0], 3, stem_stride, 1, bias=False),
+            nn.BatchNorm2d(widths[0]),
             nn.ReLU(True),
         ]
-        channels_in = width
-        for stage, count in enumerate(blocks):
+        channels_in = widths[0]
+        for stage, (count, width) in enumerate(zip(blocks, widths, strict=True)):
             for index in range(count):
-                stride = 2 if stage > 0 and index == 0 else 1
-                layers.append(BasicBlock(channels_in, width * 2**stage, stride))
-                channels_in = width * 2**stage
+                layers.append(BasicBlock(channels_in, width, stride=2 if stage > 0 and index == 0 else 1))
+                channels_in = width
         self.layers = nn.Sequential(*layers)
         self.features = channels_in
 
     def forward(self, x: Tensor) -> Tensor:
-        """Images (N, C, H, W) to features (N, 8 * width)."""
+        """Images (N, C, H, W) to features (N, widths[3])."""
         x = x.contiguous(memory_format=torch.channels_last)  # the faster layout, on CPUs and GPUs alike
         return self.layers(x).mean(dim=(2, 3))  # (N, C, H', W') -> (N, C)
 
@@ -71,8 +71,8 @@ def build_encoder(name: str, channels: int = 3) -> ResNet:
     """The encoder called `name`, for images with `channels` channels. Unknown names raise `ValueError`."""
     if name not in ENCODERS:
         raise ValueError(f"encoder is {name!r}; allowed: {', '.join(ENCODERS)}")
-    blocks, width, stem_stride = ENCODERS[name]
-    return ResNet(blocks, width, stem_stride, channels)
+    blocks, widths, stem_stride = ENCODERS[name]
+    return ResNet(blocks, widths, stem_stride, channels)
 
 
 def projection_head(features: int, dim: int) -> nn.Sequential:

@@ -8,10 +8,13 @@ in half precision a cosine divided by a small temperature is off by more than th
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+PART = 4096  # rows of the queue whose logits are in memory at once
 
 
 def normalize(embeddings: Tensor) -> Tensor:
@@ -48,7 +51,7 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -
     `queries`, `keys`: (N, dim), row i of `keys` is the positive of row i of `queries`.
     `queue`: (K, dim), the negatives, the same for every query, already of length 1: they are not
     normalised again, which at K = 65,536 would cost as much as the product. Each anchor has K + 1 candidates.
-    Gradients go wherever they are wanted; MoCo wants them for the queries only.
+    Gradients go to queries and, if they want them, to keys; MoCo's do not.
     """
     _check(queries, temperature)
     if queries.shape != keys.shape:
@@ -57,11 +60,43 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -
         raise ValueError(f"queue has shape {tuple(queue.shape)}; allowed: (K, {queries.shape[1]}) with K >= 1")
     with torch.autocast(queries.device.type, enabled=False):
         q, k = normalize(queries) / temperature, normalize(keys)
-        positive = (q * k).sum(dim=1, keepdim=True)  # (N, 1)
-        logits = torch.cat([positive, q @ queue.to(q.dtype).T], dim=1)  # (N, 1 + K)
-        # Column 0 is the positive for every query, so every label is 0. That is not a bug.
-        labels = torch.zeros(len(q), dtype=torch.long, device=q.device)
-        return F.cross_entropy(logits, labels)
+        # The positive is candidate 0 of every row, so as a cross-entropy every label would be 0. That is no bug.
+        loss: Tensor = QueueCrossEntropy.apply(q, k, queue.to(q.dtype))
+        return loss
+
+
+class QueueCrossEntropy(torch.autograd.Function):
+    """Mean over rows of the cross-entropy of q @ [k, queue]^T with the positive k as the label.
+
+    The same as `F.cross_entropy`, with the gradient written out: for a query it is what the softmax
+    expects minus what is right, sum_j p_j z_j - k. Both sums run over the queue part by part, each
+    rescaled to the largest logit so far, so that N x K logits never lie in memory at once.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, queue: Tensor) -> Tensor:
+        """q, k: (N, dim), q already divided by the temperature. queue: (K, dim)."""
+        positive = (q * k).sum(dim=1)  # (N,)
+        top, total, mean = positive, torch.ones_like(positive), k  # of the positive alone: weight exp(0)
+        for part in queue.split(PART):
+            logits = q @ part.T  # (N, PART)
+            new_top = torch.maximum(top, logits.amax(dim=1))
+            weights, old = logits.sub_(new_top[:, None]).exp_(), (top - new_top).exp()
+            total = total * old + weights.sum(dim=1)
+            mean = torch.addmm(mean * old[:, None], weights, part)  # (N, dim)
+            top = new_top
+        chosen = (positive - top).exp() / total  # the softmax's share for the positive
+        ctx.save_for_backward(q, k, queue, mean / total[:, None], chosen)
+        return (total.log() + top - positive).mean()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        """Gradients of q and, if wanted, of k; none for the queue, which is data."""
+        q, k, _, expected, chosen = ctx.saved_tensors
+        share = grad / len(q)
+        keys = (chosen - 1)[:, None] * q * share if ctx.needs_input_grad[1] else None
+        return (expected - k) * share, keys, None
 
 
 def chance_loss(negatives: int) -> float:

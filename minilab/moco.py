@@ -78,9 +78,8 @@ class MoCo(nn.Module):
         """
         if not self.training:
             return
-        queries = [*self.encoder.parameters(), *self.head.parameters()]
-        for key, query in zip(self.key_encoder.parameters(), queries, strict=True):
-            key.lerp_(query, 1 - self.momentum)
+        queries: list[Tensor] = [*self.encoder.parameters(), *self.head.parameters()]
+        torch._foreach_lerp_([*self.key_encoder.parameters()], queries, 1 - self.momentum)
         for keys in self.waiting:
             self.push(keys)
         self.waiting.clear()

@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor
 
 GRAY = (0.2989, 0.587, 0.114)  # torchvision's weights of red, green and blue
-GROUP = 64  # views jittered together: small enough for a core's cache, and they share one order of operations
+GROUP = 256  # views that share one order of jitter; few enough to stay in the cache of a processor
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,23 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
     """One random view of each image: (N, C, H, W) to float32 (N, C, H, W) in [-1, 1]."""
     check_images(images)
     count, channels, height, width = images.shape
-    crop = draw_crops(count, height, width, augmentation, generator).to(images.device)
-    jitter = draw_jitter(count, augmentation, generator).to(images.device)
+    boxes = draw_crops(count, height, width, augmentation, generator).to(images.device)
+    factors = draw_jitter(count, augmentation, generator).to(images.device)
     gray = torch.rand(count, generator=generator) < augmentation.gray  # stays on the CPU: no sync to index by it
+    rows, columns = crop_matrices(boxes, height, width)
     views = torch.empty(images.shape, device=images.device)
+    minus_one = torch.full((), -1.0, device=images.device)
     for start in range(0, count, GROUP):
         part = slice(start, start + GROUP)
         order = torch.randperm(4, generator=generator).tolist()
-        x = crop_and_resize(to_float(images[part]), crop[part])
+        x = resample(to_float(images[part]), rows[part], columns[part])
+        if channels == 1:  # a gray image has no saturation or hue to change
+            order = [operation for operation in order if operation < 2]
+        color_jitter_(x, factors[part], order)
         if channels == 3:
-            x = color_jitter(x, jitter[part], order)
             chosen = gray[part].nonzero().squeeze(1)
             x[chosen] = grayscale(x[chosen])
-        else:  # a gray image has no saturation or hue to change
-            x = color_jitter(x, jitter[part], [op for op in order if op < 2])
-        torch.sub(x.mul_(2), 1, out=views[part])
+        torch.add(minus_one, x, alpha=2, out=views[part])  # [0, 1] to [-1, 1]
     return views
 
 
@@ -126,34 +128,45 @@ def crop_and_resize(images: Tensor, boxes: Tensor) -> Tensor:
     """Cut each box out and stretch it back to H x W (bilinear), mirrored where the box says so.
 
     `images`: float (N, C, H, W). `boxes`: int64 (N, 5) as `draw_crops` returns.
-    Bilinear interpolation is linear in each axis, so a crop is two small matrix products an image:
-    far fewer passes over memory than gathering four neighbours for every pixel.
     """
-    count, channels, height, width = images.shape
-    rows = _resize_matrix(boxes[:, 0], boxes[:, 2], height, torch.zeros_like(boxes[:, 4]))
-    columns = _resize_matrix(boxes[:, 1], boxes[:, 3], width, boxes[:, 4])
-    x = images.permute(0, 2, 1, 3).reshape(count, height, channels * width)
-    x = torch.bmm(rows, x)  # (N, H, C * W)
-    x = torch.bmm(x.view(count, height * channels, width), columns.mT)  # (N, H * C, W)
-    return x.view(count, height, channels, width).permute(0, 2, 1, 3).contiguous()
+    return resample(images, *crop_matrices(boxes, *images.shape[2:]))
 
 
-def _resize_matrix(start: Tensor, length: Tensor, size: int, mirrored: Tensor) -> Tensor:
+def crop_matrices(boxes: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
+    """The crops as matrices: rows (N, H, H) and columns (N, W, W), for `resample`.
+
+    Bilinear interpolation is linear in each axis, so a crop is two small matrix products an
+    image: far fewer passes over memory than gathering four neighbours for every pixel.
+    """
+    top, left, h, w, mirrored = boxes.unbind(dim=1)
+    return _stretch(top, h, height, torch.zeros_like(mirrored)), _stretch(left, w, width, mirrored)
+
+
+def _stretch(start: Tensor, length: Tensor, size: int, mirrored: Tensor) -> Tensor:
     """Matrices (N, size, size) that stretch `length` pixels from `start` to `size` pixels, bilinearly."""
     target = torch.arange(size, device=start.device)
     step = torch.where(mirrored[:, None] == 1, size - 1 - target, target)
     position = (step + 0.5) * (length[:, None] / size) - 0.5  # pixel centres, as align_corners=False
     position = position.clamp(min=0).minimum(length[:, None] - 1.0) + start[:, None]  # stay in the box
     # A pixel's weight falls linearly to 0 at distance 1: the bilinear kernel.
-    return (1 - (position[:, :, None] - target).abs()).clamp_(min=0)
+    return (position[:, :, None] - target).abs_().neg_().add_(1).clamp_(min=0)
 
 
-def color_jitter(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
-    """Brightness (0), contrast (1), saturation (2) and hue (3), applied in `order`.
+def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    """rows @ image @ columns^T for each channel: float (N, C, H, W) to (N, C, H, W)."""
+    count, channels, height, width = images.shape
+    x = images.permute(0, 2, 1, 3).reshape(count, height, channels * width)
+    x = torch.bmm(rows, x)  # (N, H, C * W)
+    x = torch.bmm(x.view(count, height * channels, width), columns.mT)  # (N, H * C, W)
+    return x.view(count, height, channels, width).permute(0, 2, 1, 3).contiguous()
 
-    `images`: float (N, C, H, W) in [0, 1], not changed. `factors`: (N, 4) as `draw_jitter` returns.
+
+def color_jitter_(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
+    """Brightness (0), contrast (1), saturation (2) and hue (3), applied in `order`, in place.
+
+    `images`: float (N, C, H, W) in [0, 1]. `factors`: (N, 4) as `draw_jitter` returns.
     """
-    x = images.clone()
+    x = images
     f = factors[:, :, None, None, None]  # each factor broadcasts over (C, H, W)
     for operation in order:
         if operation == 0:
@@ -165,12 +178,13 @@ def color_jitter(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
             gray = _gray(x).mul_(1 - f[:, 2])
             x.mul_(f[:, 2]).add_(gray)
         else:
-            x = shift_hue(x, factors[:, 3])
+            shift_hue(x, factors[:, 3], out=x)
+            continue  # stays between the least and the greatest channel
         x.clamp_(0, 1)
     return x
 
 
-def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
+def shift_hue(images: Tensor, shift: Tensor, out: Tensor | None = None) -> Tensor:
     """Turn the hue of (N, 3, H, W) images in [0, 1] by `shift` (N,) turns, at most half; value and chroma stay.
 
     Hue is a place on a hexagon of perimeter 6: red at 0, green at 2, blue at -2. A channel equals
@@ -185,7 +199,7 @@ def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
     u, t = side.abs().mul_(scale), (value - r).mul_(scale)
     hue = torch.copysign(torch.addcmul(u, t, 3 - 2 * u), side).add_(shift[:, None, None], alpha=6)
     hue.sub_((hue / 6).round_(), alpha=6)  # back into [-3, 3]
-    out = torch.empty_like(images)
+    out = torch.empty_like(images) if out is None else out  # which may be `images`: it is no longer read
     for channel, corner in enumerate((0.0, 2.0, -2.0)):
         rise = (hue - corner).abs_().sub_(3).abs_().sub_(1).clamp_(0, 1)
         torch.addcmul(least, rise, chroma, out=out[:, channel])

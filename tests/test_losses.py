@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minilab import losses
 from minilab.losses import chance_loss, info_nce, normalize, nt_xent
 
 
@@ -74,7 +75,11 @@ def test_identical_features_give_log_of_the_candidates(images, temperature):
     # Equal logits leave the log of a sum of ones: exact but for the last bit of float32.
     assert float(nt_xent(same, temperature)) == pytest.approx(math.log(2 * images - 1), rel=1e-6)
     loss = info_nce(same[:images], same[:images], normalize(same), temperature)
-    assert float(loss) == pytest.approx(math.log(2 * images + 1), rel=1e-6)
+    assert float(loss) == pytest.approx(math.log(2 * images + 1), rel=1e-5)
+    exact = same.double()
+    assert float(nt_xent(exact, temperature)) == pytest.approx(math.log(2 * images - 1), rel=1e-13)
+    loss = info_nce(exact[:images], exact[:images], normalize(exact), temperature)
+    assert float(loss) == pytest.approx(math.log(2 * images + 1), rel=1e-13)
     assert chance_loss(2 * images - 2) == math.log(2 * images - 1)
 
 
@@ -145,3 +150,31 @@ def test_wrong_temperatures_are_refused(temperature):
 def test_wrong_shapes_are_refused(queries, keys, queue, message):
     with pytest.raises(ValueError, match=message):
         info_nce(torch.ones(queries), torch.ones(keys), torch.ones(queue), 0.1)
+
+
+@pytest.mark.parametrize("part", [1, 3, 7, 100])
+@pytest.mark.parametrize("temperature", [0.01, 0.2])
+def test_a_queue_in_parts_equals_cross_entropy(monkeypatch, part, temperature):
+    """Values and gradients against PyTorch's own cross-entropy over all logits at once."""
+    monkeypatch.setattr(losses, "PART", part)
+    q, k = random(5, 6).requires_grad_(), random(5, 6, seed=1).requires_grad_()
+    rows = normalize(random(20, 6, seed=2))
+    loss = info_nce(q, k, rows, temperature)
+    loss.backward()
+    a, b = q.detach().clone().requires_grad_(), k.detach().clone().requires_grad_()
+    unit = torch.nn.functional.normalize(a, dim=1), torch.nn.functional.normalize(b, dim=1)
+    logits = torch.cat([(unit[0] * unit[1]).sum(1, keepdim=True), unit[0] @ rows.T], dim=1) / temperature
+    expected = torch.nn.functional.cross_entropy(logits, torch.zeros(5, dtype=torch.long))
+    expected.backward()
+    torch.testing.assert_close(loss, expected, atol=1e-12, rtol=1e-10)
+    torch.testing.assert_close(q.grad, a.grad, atol=1e-11, rtol=1e-8)
+    torch.testing.assert_close(k.grad, b.grad, atol=1e-11, rtol=1e-8)
+
+
+def test_the_queue_loss_scales_its_gradient():
+    q, k, rows = random(4, 6).requires_grad_(), random(4, 6, seed=1), normalize(random(9, 6, seed=2))
+    (info_nce(q, k, rows, 0.1) * 3).backward()
+    tripled = q.grad.clone()
+    q.grad = None
+    info_nce(q, k, rows, 0.1).backward()
+    torch.testing.assert_close(tripled, 3 * q.grad)

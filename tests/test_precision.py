@@ -14,13 +14,18 @@ def test_a_named_precision_is_taken_as_it_is():
 
 
 def test_auto_takes_half_precision_only_where_it_is_clearly_faster(monkeypatch):
-    for half_seconds, expected in ((0.5, "bfloat16"), (0.95, "float32"), (2.0, "float32")):
+    for gain, expected in ((2.0, "bfloat16"), (1.2, "float32"), (0.5, "float32")):
         precision._fastest.cache_clear()
-        monkeypatch.setattr(
-            precision, "_seconds", lambda net, images, dtype, s=half_seconds: 1.0 if dtype == torch.float32 else s
-        )
+        monkeypatch.setattr(precision, "_gain", lambda network, images, half, gain=gain: gain)
         assert choose_precision("auto", "micro", 3, (32, 32), CPU) == expected
     precision._fastest.cache_clear()
+
+
+def test_the_gain_is_the_ratio_of_the_best_times(monkeypatch):
+    """The first round warms up and does not count, and a slow spell does not either."""
+    full, half = iter([99.0, 3.0, 2.0, 9.0, 4.0]), iter([0.1, 1.0, 8.0, 2.0, 3.0])
+    monkeypatch.setattr(precision, "_seconds", lambda net, x, dtype: next(full if dtype == torch.float32 else half))
+    assert precision._gain(torch.nn.Identity(), torch.zeros(1), torch.bfloat16) == 2.0
 
 
 def test_auto_really_measures_and_agrees_with_itself():

@@ -66,6 +66,6 @@ def test_a_dictionary_with_other_fields_is_refused():
 
 @given(st.integers(2, 10_000))
 def test_the_learning_rate_follows_the_square_root_rule(batch):
-    expected = 0.12 * math.sqrt(batch / 256)
+    expected = 0.06 * math.sqrt(batch / 256)
     assert Recipe("simclr", batch=batch).peak_learning_rate == pytest.approx(expected)
     assert Recipe("simclr", batch=batch, learning_rate=0.3).peak_learning_rate == 0.3

@@ -35,7 +35,7 @@ def test_crop_equals_torchvision(reference):
 
 @pytest.mark.parametrize("operation, name", list(enumerate(["brightness", "contrast", "saturation", "hue"])))
 def test_jitter_equals_torchvision(reference, operation, name):
-    ours = views.color_jitter(reference["images"], reference["factors"], [operation])
+    ours = views.color_jitter_(reference["images"].clone(), reference["factors"], [operation])
     assert_close(ours, reference[name])
 
 
@@ -44,18 +44,19 @@ def test_jitter_in_any_order_equals_torchvision(reference):
     assert len(orders) == 4
     for name in orders:
         order = [int(digit) for digit in name.removeprefix("order_")]
-        assert_close(views.color_jitter(reference["images"], reference["factors"], order), reference[name])
+        assert_close(views.color_jitter_(reference["images"].clone(), reference["factors"], order), reference[name])
 
 
 def test_one_channel_and_gray_equal_torchvision(reference):
-    one = views.color_jitter(reference["images"][:, :1], reference["factors"], [0, 1])
+    one = views.color_jitter_(reference["images"][:, :1].clone(), reference["factors"], [0, 1])
     assert_close(one, reference["one_channel"])
     assert_close(views.grayscale(reference["images"]), reference["gray"])
 
 
 def test_operations_leave_their_input_alone(reference):
     images = reference["images"].clone()
-    views.color_jitter(images, reference["factors"], [0, 1, 2, 3])
+    views.shift_hue(images, reference["factors"][:, 3])
+    views.grayscale(images)
     views.crop_and_resize(images, reference["boxes"])
     assert torch.equal(images, reference["images"])
 
@@ -74,7 +75,7 @@ def test_no_strength_gives_the_images_back():
     boxes = torch.tensor([[0, 0, 20, 28, 0]]).repeat(70, 1)
     assert_close(views.crop_and_resize(images.float() / 255, boxes), images.float() / 255)
     jitter = views.draw_jitter(70, still, seeded())
-    assert_close(views.color_jitter(images.float() / 255, jitter, [3, 1, 0, 2]), images.float() / 255)
+    assert_close(views.color_jitter_(images.float() / 255, jitter, [3, 1, 0, 2]), images.float() / 255)
 
 
 @settings(max_examples=60, deadline=None)

@@ -22,7 +22,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +62,9 @@ class Card:
 def card_files(folder: Path | None = None) -> list[Path]:
     """The card files: of ``folder``, else of the checkout, else of the installed package."""
     if folder is None:
-        checkout = Path(__file__).resolve().parents[2] / "book" / "cards"
-        folder = checkout if checkout.is_dir() else Path(str(files("minilab.textbook.cards_data")))
+        here = Path(__file__).resolve()
+        checkout, installed = here.parents[2] / "book" / "cards", here.parent / "cards_data"
+        folder = checkout if checkout.is_dir() else installed  # setup.py says how they get there
     return sorted(folder.glob("*.yml"))
 
 

@@ -42,16 +42,21 @@ METADATA: dict[str, Any] = {
     "colab": {"gpuType": "T4", "provenance": [], "toc_visible": True},
 }
 
+# The site folds the code of a cell by its tag; JupyterLab and Colab each by its own mark.
+FOLDED = {"jupyter": {"source_hidden": True}, "cellView": "form"}
+
 
 class ChapterError(Exception):
     """A chapter could not be executed; the text says where and why."""
 
 
 def read_source(chapter: Chapter) -> NotebookNode:
-    """The chapter's source as a notebook without outputs, with stable cell ids."""
+    """The chapter's source as a notebook without outputs, with stable cell ids and folded cells marked."""
     notebook = jupytext.reads(chapter.source.read_text(encoding="utf-8"), fmt="md:myst")
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"c{number:03d}"
+        if "hide-input" in cell.metadata.get("tags", []):
+            cell.metadata.update(FOLDED)
     return notebook
 
 

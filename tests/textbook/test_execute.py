@@ -20,6 +20,7 @@ jupytext:
 # A chapter
 
 ```{code-cell} ipython3
+:tags: [hide-input]
 import sys, time
 import ipywidgets as widgets
 print("one")
@@ -62,7 +63,8 @@ def test_two_runs_give_the_same_bytes_and_hold_what_the_page_needs(tmp_path: Pat
     state = notebook["metadata"]["widgets"]["application/vnd.jupyter.widget-state+json"]["state"]
     assert outputs[1]["data"]["application/vnd.jupyter.widget-view+json"]["model_id"] in state
     assert all(name.startswith("w0000") for name in state)
-    assert "execution" not in notebook["cells"][1]["metadata"]
+    folded = {"tags": ["hide-input"], "jupyter": {"source_hidden": True}, "cellView": "form"}
+    assert notebook["cells"][1]["metadata"] == folded
     assert notebook["metadata"]["kernelspec"]["name"] == "python3"
     assert "version" not in notebook["metadata"]["language_info"]
 
