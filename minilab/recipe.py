@@ -20,8 +20,7 @@ class Recipe:
 
     `method`: "simclr" or "moco". `encoder`: a name in `minilab.encoder.ENCODERS`.
     `epochs`: passes over the images. `batch`: images a step (each gives two views).
-    `temperature`: divides the cosines (tau). `dim`: length of an embedding; the papers use 128, and
-    SimCLR's figure 8 finds no difference from 32 to 2,048. Half of it halves the cost of a long queue.
+    `temperature`: divides the cosines (tau). `dim`: length of an embedding.
     `queue`, `momentum`: MoCo's K and m; SimCLR has neither and ignores them.
     `symmetric`: MoCo only: each view is the query once, and the two losses are averaged (MoCo v3).
     `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
@@ -38,7 +37,7 @@ class Recipe:
     epochs: int = 10
     batch: int = 256
     temperature: float = 0.1
-    dim: int = 64
+    dim: int = 128
     queue: int = 4096
     momentum: float = 0.99
     symmetric: bool = False

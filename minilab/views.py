@@ -53,12 +53,13 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
     factors = draw_jitter(count, augmentation, generator).to(images.device)
     gray = torch.rand(count, generator=generator) < augmentation.gray  # stays on the CPU: no sync to index by it
     rows, columns = crop_matrices(boxes, height, width)
+    rows = rows / 255 if images.dtype == torch.uint8 else rows  # bytes to [0, 1], with no pass of their own
     views = torch.empty(images.shape, device=images.device)
     minus_one = torch.full((), -1.0, device=images.device)
     for start in range(0, count, GROUP):
         part = slice(start, start + GROUP)
         order = torch.randperm(4, generator=generator).tolist()
-        x = resample(to_float(images[part]), rows[part], columns[part])
+        x = resample(images[part].float(), rows[part], columns[part])
         if channels == 1:  # a gray image has no saturation or hue to change
             order = [operation for operation in order if operation < 2]
         color_jitter_(x, factors[part], order)
@@ -72,12 +73,7 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
 def plain_views(images: Tensor) -> Tensor:
     """The images as the encoder wants them, with no augmentation: float32 in [-1, 1]."""
     check_images(images)
-    return to_float(images).mul(2).sub_(1)
-
-
-def to_float(images: Tensor) -> Tensor:
-    """uint8 in [0, 255] to float32 in [0, 1]; floats are only cast."""
-    return images.float().div_(255) if images.dtype == torch.uint8 else images.float()
+    return images.float().mul(2 / 255 if images.dtype == torch.uint8 else 2).sub_(1)
 
 
 def check_images(images: Tensor) -> None:
