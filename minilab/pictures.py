@@ -31,7 +31,7 @@ def draw_neighbours(
     places = nearest(extract(encoder, images.train[:bank]), extract(encoder, images.test[chosen]), count)
     alike = images.train_labels[places] == images.test_labels[chosen][:, None]  # (queries, count)
     shown = images.train[places].float() / 255  # (queries, count, C, H, W)
-    shown = torch.where(alike[..., None, None, None], shown, 0.25 * shown + 0.7)
+    shown = torch.where(alike[..., None, None, None], shown, 0.4 * shown + 0.55)
     first = images.test[chosen].float()[:, None] / 255
     axes.imshow(_sheet(torch.cat([first, shown], dim=1)), interpolation="nearest")
     axes.set_axis_off()
@@ -101,10 +101,12 @@ def picture_of_history(recipe: Recipe, data: str, history: list[dict[str, float]
 
 def picture_of_run(recipe: Recipe, images: Images, encoder: nn.Module, history: list[dict[str, float]]) -> Figure:
     """What a run learned: its curves, and test images beside the training images it finds most alike."""
-    figure = Figure(figsize=(10, 5.4), layout="constrained")
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=(1, 1.35))
-    right.set_title("test image | most alike in training (dimmed: another class)", fontsize=9)
     share = draw_neighbours(right, encoder, images)
     draw_knn(left, history, 1 / len(images.classes))
-    left.set_title(f"{recipe.method} on {images.name}: {share:.0%} of those at the right are of one class", fontsize=9)
+    left.set_title(f"{recipe.method} on {images.name}", fontsize=10)
+    right.set_title(
+        f"A test image and its nearest training images: {share:.0%} share its class (others faded)", fontsize=10
+    )
     return figure

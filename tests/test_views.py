@@ -123,7 +123,7 @@ def test_two_views_pair_rows_i_and_i_plus_n():
     plain = Augmentation(jitter=0.0, gray=0.0)
     out = two_views(images, seeded(), plain).mean(dim=(1, 2, 3))
     assert_close(out[:10], out[10:])
-    assert len(out.unique()) == 10
+    assert len(out[:10].round(decimals=3).unique()) == 10
 
 
 def test_views_differ_between_calls_and_repeat_with_the_seed():
