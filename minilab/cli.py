@@ -42,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     show.set_defaults(run=_show)
     data = commands.add_parser("data", help="fetch CIFAR-10 (170 MB), checked and resumable")
     data.add_argument("--root", type=Path, help="folder for it (default: $MINILAB_DATA, else ~/.cache/minilab)")
+    data.add_argument("--measure", action="store_true", help="fetch nothing; measure how hard Shapes is, in a minute")
     data.set_defaults(run=_data)
     bench = commands.add_parser("bench", help="speed of each method beside its bare encoder")
     bench.add_argument("--encoder", default="tiny")
@@ -123,7 +124,13 @@ def _save_figure(figure: Any, path: Path) -> None:
 
 
 def _data(options: argparse.Namespace) -> None:
-    print(f"CIFAR-10 is in {fetch(options.root)}")
+    if options.measure:
+        from minilab.shapes import measure
+
+        for name, accuracy in measure().items():
+            print(f"{name:11s} {accuracy:.3f}")
+    else:
+        print(f"CIFAR-10 is in {fetch(options.root)}")
 
 
 def _bench(options: argparse.Namespace) -> None:

@@ -273,8 +273,3 @@ def measure(steps: int = 400, batch: int = 256) -> dict[str, float]:
         schedule.step()
     right = evaluation.extract(network, images.test).argmax(dim=1) == images.test_labels
     return {"pixel_knn": raw, "supervised": right.float().mean().item()}
-
-
-if __name__ == "__main__":
-    for what, accuracy in measure().items():
-        print(f"{what:12} {accuracy:.3f}")
