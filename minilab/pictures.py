@@ -25,17 +25,22 @@ def draw_neighbours(
 ) -> float:
     """Draw one row a test image: the image, then its nearest training images, those of another class dimmed.
 
-    Returns the share of neighbours shown that are of the query's class. `axes`: one matplotlib axes.
+    Returns the share of such neighbours that are of the query's class, over the first 2,000 test
+    images: the few that are shown would be too few to tell. `axes`: one matplotlib axes.
     """
-    chosen = _one_of_each(images.test_labels, queries)
-    places = nearest(extract(encoder, images.train[:bank]), extract(encoder, images.test[chosen]), count)
-    alike = images.train_labels[places] == images.test_labels[chosen][:, None]  # (queries, count)
+    train = extract(encoder, images.train[:bank])
+    test, labels = images.test[:2000], images.test_labels[:2000]
+    places = nearest(train, extract(encoder, test), count)
+    alike = images.train_labels[places] == labels[:, None]  # (2000, count)
+    share = float(alike.float().mean())
+    chosen = _one_of_each(labels, queries)
+    places, alike = places[chosen], alike[chosen]
     shown = images.train[places].float() / 255  # (queries, count, C, H, W)
     shown = torch.where(alike[..., None, None, None], shown, 0.4 * shown + 0.55)
-    first = images.test[chosen].float()[:, None] / 255
+    first = test[chosen].float()[:, None] / 255
     axes.imshow(_sheet(torch.cat([first, shown], dim=1)), interpolation="nearest")
     axes.set_axis_off()
-    return float(alike.float().mean())
+    return share
 
 
 def _one_of_each(labels: Tensor, count: int) -> Tensor:

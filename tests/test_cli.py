@@ -134,3 +134,14 @@ def test_the_module_is_the_command(tmp_path):
     )
     assert done.returncode == 2
     assert done.stderr.strip() == "minilab train: batch is 1; allowed: a whole number from 2 to 1000000"
+
+
+def test_data_fetches_or_measures(capsys, monkeypatch, tmp_path):
+    from minilab import shapes
+
+    monkeypatch.setattr(cli, "fetch", lambda root: tmp_path / "there")
+    assert cli.main(["data"]) == 0
+    assert f"CIFAR-10 is in {tmp_path / 'there'}" in capsys.readouterr().out
+    monkeypatch.setattr(shapes, "measure", lambda: {"pixel_knn": 0.25, "supervised": 0.97})
+    assert cli.main(["data", "--measure"]) == 0
+    assert capsys.readouterr().out.split() == ["pixel_knn", "0.250", "supervised", "0.970"]
