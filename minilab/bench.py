@@ -1,7 +1,7 @@
-"""Speed of each method as a share of its encoder's own speed, both measured in one run, step by step in turn.
+"""Speed of each method as a share of its networks' own speed, both measured in one run, step by step in turn.
 
-The limit is the bare encoder on ready-made views: forward, backward and update, and for MoCo the
-key encoder's forward. All else (views, head, loss, queue, averaging, logging) is what a method adds.
+The limit is the bare encoder with its head on ready-made views: forward, backward and update, and for
+MoCo the key encoder's forward. All else (views, loss, queue, averaging, logging) is what a method adds.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
         views = two_views(trainer.images.train[batches[0]], trainer.views_rng)
         parts: dict[str, Callable[[], Any]] = {
             "step": lambda: trainer.take_step(batches[trainer.step % 4]),
-            "encoder": _bare_step(trainer, views),
+            "networks": _bare_step(trainer, views),
             "views": lambda: two_views(trainer.images.train[batches[0]], trainer.views_rng),
-            "head and loss": _head_and_loss(trainer),
+            "loss": _loss(trainer),
             "after step": trainer.run.method.after_step,
         }
         seconds = _in_turn(parts, ROUNDS, trainer.device)
     return {
         "images_per_second": recipe.batch / seconds["step"],
-        "fraction_of_limit": seconds["encoder"] / seconds["step"],
-        "limit_images_per_second": recipe.batch / seconds["encoder"],
+        "fraction_of_limit": seconds["networks"] / seconds["step"],
+        "limit_images_per_second": recipe.batch / seconds["networks"],
         "precision": trainer.run.precision,
         "milliseconds": {name: 1000 * value for name, value in seconds.items()},
     }
@@ -84,8 +84,8 @@ def _in_turn(parts: dict[str, Callable[[], Any]], rounds: int, device: torch.dev
 
 
 def _bare_step(trainer: Trainer, views: Tensor) -> Callable[[], None]:
-    """Forward, backward and update of an encoder of its own on `views`; MoCo's half of them are keys."""
-    encoder = copy.deepcopy(trainer.run.encoder)
+    """Forward, backward and update of networks of its own on `views`; MoCo's half of them are keys."""
+    encoder = copy.deepcopy(nn.Sequential(trainer.run.encoder, trainer.run.method.head))
     optimizer = torch.optim.SGD(encoder.parameters(), lr=1e-3, momentum=0.9)
     keys = trainer.recipe.method == "moco"
     queries = views.chunk(2)[0] if keys else views
@@ -104,20 +104,20 @@ def _bare_step(trainer: Trainer, views: Tensor) -> Callable[[], None]:
     return step
 
 
-def _head_and_loss(trainer: Trainer) -> Callable[[], None]:
+def _loss(trainer: Trainer) -> Callable[[], None]:
+    """The loss alone, forward and backward, on ready-made embeddings."""
     recipe, method = trainer.recipe, trainer.run.method
     queue = getattr(method, "queue", torch.empty(0))
-    features = torch.randn(2 * recipe.batch, method.encoder.features, device=trainer.device)
-    head: nn.Module = method.head
+    embeddings = torch.randn(2 * recipe.batch, recipe.dim, device=trainer.device, requires_grad=True)
 
     def step() -> None:
         if recipe.method == "moco":
-            queries, keys = head(features).chunk(2)
+            queries, keys = embeddings.chunk(2)
             loss = info_nce(queries, normalize(keys.detach()), queue, recipe.temperature)
         else:
-            loss = nt_xent(head(features), recipe.temperature)
+            loss = nt_xent(embeddings, recipe.temperature)
         loss.backward()
-        head.zero_grad(set_to_none=True)
+        embeddings.grad = None
 
     return step
 

@@ -19,7 +19,7 @@ BLACK = re.compile(r"(?<![0-9a-f])#0{3}(?:0{3})?(?![0-9a-f])", re.IGNORECASE)
 FONT_SHORTHAND = re.compile(r"(font: [^;]*?\d(?:\.\d+)?px) [^;]*")
 FONT_FAMILY = re.compile(r"font-family: [^;]*(?:; )?")
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
-NARROWEST_CSS_PIXELS = 480  # below this a figure scrolls in its box: its text stays readable
+SMALLEST = 0.72  # of its size; on a narrower screen a figure scrolls in its box, so its text stays readable
 
 
 def show(fig: Figure, alt: str, caption: str) -> None:
@@ -92,7 +92,7 @@ def inline_svg(document: str, alt: str) -> str:
             "fill": "currentColor",
             "stroke-linejoin": "round",
             "stroke-linecap": "butt",
-            "style": f"display:block;width:100%;min-width:{min(width, NARROWEST_CSS_PIXELS)}px;"
+            "style": f"display:block;width:100%;min-width:{round(SMALLEST * width)}px;"
             f"max-width:{width}px;height:auto;font-family:{FONTS};font-variant-numeric:tabular-nums",
         }
     )

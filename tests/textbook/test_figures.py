@@ -106,7 +106,7 @@ def test_the_figure_is_closed() -> None:
 
 
 def test_a_wide_figure_scrolls_and_a_narrow_one_keeps_its_size() -> None:
-    for inches, least in ((8.0, figures.NARROWEST_CSS_PIXELS), (2.0, 192)):
+    for inches, least in ((8.0, round(figures.SMALLEST * 768)), (2.0, round(figures.SMALLEST * 192))):
         html = figure_html(pyplot.figure(figsize=(inches, 1)), "alt", "caption")
         assert f"min-width:{least}px;max-width:{round(inches * 96)}px" in html
         assert "overflow-x:auto" in html
