@@ -42,6 +42,9 @@ class MoCo(nn.Module):
         self.register_buffer("queue", normalize(torch.randn(recipe.queue, recipe.dim)))
         self.register_buffer("oldest", torch.zeros((), dtype=torch.long))
         self.register_buffer("filled", torch.zeros((), dtype=torch.long))
+        # In lists of their own: walking the modules at every step would take longer than the averaging.
+        self.query_weights: list[Tensor] = [*self.encoder.parameters(), *self.head.parameters()]
+        self.key_weights: list[Tensor] = [*self.key_encoder.parameters()]
         self.waiting: list[Tensor] = []  # keys of this step, pushed once the optimiser has stepped
 
     def forward(self, views: Tensor) -> Tensor:
@@ -78,8 +81,7 @@ class MoCo(nn.Module):
         """
         if not self.training:
             return
-        queries: list[Tensor] = [*self.encoder.parameters(), *self.head.parameters()]
-        torch._foreach_lerp_([*self.key_encoder.parameters()], queries, 1 - self.momentum)
+        torch._foreach_lerp_(self.key_weights, self.query_weights, 1 - self.momentum)
         for keys in self.waiting:
             self.push(keys)
         self.waiting.clear()

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import torch
 from torch import Generator, Tensor
 
+IDENTITY = (1.0, 1.0, 1.0, 0.0)  # brightness, contrast, saturation and hue that change nothing
 GRAY = (0.2989, 0.587, 0.114)  # torchvision's weights of red, green and blue
-GROUP = 256  # views that share one order of jitter; few enough to stay in the cache of a processor
+GROUP = 512  # views that share one order of jitter; few enough to stay in the cache of a processor
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,9 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
     check_images(images)
     count, channels, height, width = images.shape
     boxes = draw_crops(count, height, width, augmentation, generator).to(images.device)
-    factors = draw_jitter(count, augmentation, generator).to(images.device)
+    factors = draw_jitter(count, augmentation, generator)
+    jittered = (factors != factors.new_tensor(IDENTITY)).any(dim=1)  # stays on the CPU, as `gray` does
+    factors = factors.to(images.device)
     gray = torch.rand(count, generator=generator) < augmentation.gray  # stays on the CPU: no sync to index by it
     rows, columns = crop_matrices(boxes, height, width)
     rows = rows / 255 if images.dtype == torch.uint8 else rows  # bytes to [0, 1], with no pass of their own
@@ -62,7 +65,8 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
         x = resample(images[part].float(), rows[part], columns[part])
         if channels == 1:  # a gray image has no saturation or hue to change
             order = [operation for operation in order if operation < 2]
-        color_jitter_(x, factors[part], order)
+        moved = jittered[part].nonzero().squeeze(1)
+        x[moved] = color_jitter_(x[moved], factors[part][moved], order)
         if channels == 3:
             chosen = gray[part].nonzero().squeeze(1)
             x[chosen] = grayscale(x[chosen])
@@ -113,7 +117,7 @@ def draw_jitter(count: int, augmentation: Augmentation, generator: Generator) ->
     """
     a = augmentation
     strength = torch.tensor([a.brightness, a.contrast, a.saturation, a.hue])
-    identity = torch.tensor([1.0, 1.0, 1.0, 0.0])
+    identity = torch.tensor(IDENTITY)
     drawn = identity + strength * (2 * torch.rand(count, 4, generator=generator) - 1)
     drawn[:, :3].clamp_(min=0)
     jittered = torch.rand(count, 1, generator=generator) < a.jitter
