@@ -51,11 +51,11 @@ def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
         trainer = Trainer(recipe, images, pick_device(None), checkpoint=None)
         trainer.run.method.train()
         batches = [torch.randperm(len(images.train))[: recipe.batch].to(trainer.device) for _ in range(4)]
-        views = two_views(trainer.images.train[batches[0]], trainer.views_rng)
+        views = two_views(trainer.images.train.index_select(0, batches[0]), trainer.views_rng)
         parts: dict[str, Callable[[], Any]] = {
             "step": lambda: trainer.take_step(batches[trainer.step % 4]),
             "networks": _bare_step(trainer, views),
-            "views": lambda: two_views(trainer.images.train[batches[0]], trainer.views_rng),
+            "views": lambda: two_views(trainer.images.train.index_select(0, batches[0]), trainer.views_rng),
             "loss": _loss(trainer),
             "after step": trainer.run.method.after_step,
         }

@@ -144,7 +144,7 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         dtype = DTYPES[self.run.precision]
-        views = two_views(self.images.train[chosen], self.views_rng, Augmentation(crop=recipe.crop))  # (2N, C, H, W)
+        views = two_views(self.images.train.index_select(0, chosen), self.views_rng, Augmentation(crop=recipe.crop))
         with torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
             loss = method(views)
         self.scaler.scale(loss).backward()

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Generator, Tensor
 
 IDENTITY = (1.0, 1.0, 1.0, 0.0)  # brightness, contrast, saturation and hue that change nothing
@@ -52,26 +53,26 @@ def random_views(images: Tensor, generator: Generator, augmentation: Augmentatio
     count, channels, height, width = images.shape
     boxes = draw_crops(count, height, width, augmentation, generator).to(images.device)
     factors = draw_jitter(count, augmentation, generator)
-    jittered = (factors != factors.new_tensor(IDENTITY)).any(dim=1)  # stays on the CPU, as `gray` does
-    factors = factors.to(images.device)
-    gray = torch.rand(count, generator=generator) < augmentation.gray  # stays on the CPU: no sync to index by it
-    rows, columns = crop_matrices(boxes, height, width)
-    rows = rows / 255 if images.dtype == torch.uint8 else rows  # bytes to [0, 1], with no pass of their own
+    plain = (factors == factors.new_tensor(IDENTITY)).all(dim=1)  # stays on the CPU, as `gray` does:
+    gray = torch.rand(count, generator=generator) < augmentation.gray  # to count it there is no sync
     views = torch.empty(images.shape, device=images.device)
-    minus_one = torch.full((), -1.0, device=images.device)
     for start in range(0, count, GROUP):
         part = slice(start, start + GROUP)
         order = torch.randperm(4, generator=generator).tolist()
-        x = resample(images[part].float(), rows[part], columns[part])
         if channels == 1:  # a gray image has no saturation or hue to change
             order = [operation for operation in order if operation < 2]
-        moved = jittered[part].nonzero().squeeze(1)
-        x[moved] = color_jitter_(x[moved], factors[part][moved], order)
+        # The jittered views are moved to the front, so that they are one block, changed in place.
+        front = plain[part].int().argsort(stable=True)
+        block = len(front) - int(plain[part].sum())
+        back, front = front.argsort().to(images.device), front.to(images.device)
+        # index_select: several times as fast as indexing with [...] on a CPU
+        x = crop_and_resize(images[part].index_select(0, front), boxes[part].index_select(0, front))
+        color_jitter_(x[:block], factors[part].to(images.device).index_select(0, front[:block]), order)
+        torch.index_select(x, 0, back, out=views[part])
         if channels == 3:
-            chosen = gray[part].nonzero().squeeze(1)
-            x[chosen] = grayscale(x[chosen])
-        torch.add(minus_one, x, alpha=2, out=views[part])  # [0, 1] to [-1, 1]
-    return views
+            chosen = gray[part].nonzero().squeeze(1).to(images.device)
+            views[part].index_copy_(0, chosen, grayscale(views[part].index_select(0, chosen)))
+    return views.mul_(2).sub_(1)  # [0, 1] to [-1, 1]
 
 
 def plain_views(images: Tensor) -> Tensor:
@@ -127,38 +128,38 @@ def draw_jitter(count: int, augmentation: Augmentation, generator: Generator) ->
 def crop_and_resize(images: Tensor, boxes: Tensor) -> Tensor:
     """Cut each box out and stretch it back to H x W (bilinear), mirrored where the box says so.
 
-    `images`: float (N, C, H, W). `boxes`: int64 (N, 5) as `draw_crops` returns.
+    `images`: (N, C, H, W), uint8 or floats in [0, 1]. `boxes`: int64 (N, 5) as `draw_crops` returns.
+    Returns floats in [0, 1]. Bilinear interpolation is linear in each axis, so rows and columns go one
+    after the other: far fewer passes over memory than gathering four neighbours for every pixel.
     """
-    return resample(images, *crop_matrices(boxes, *images.shape[2:]))
-
-
-def crop_matrices(boxes: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """The crops as matrices: rows (N, H, H) and columns (N, W, W), for `resample`.
-
-    Bilinear interpolation is linear in each axis, so a crop is two small matrix products an
-    image: far fewer passes over memory than gathering four neighbours for every pixel.
-    """
-    top, left, h, w, mirrored = boxes.unbind(dim=1)
-    return _stretch(top, h, height, torch.zeros_like(mirrored)), _stretch(left, w, width, mirrored)
-
-
-def _stretch(start: Tensor, length: Tensor, size: int, mirrored: Tensor) -> Tensor:
-    """Matrices (N, size, size) that stretch `length` pixels from `start` to `size` pixels, bilinearly."""
-    target = torch.arange(size, device=start.device)
-    step = torch.where(mirrored[:, None] == 1, size - 1 - target, target)
-    position = (step + 0.5) * (length[:, None] / size) - 0.5  # pixel centres, as align_corners=False
-    position = position.clamp(min=0).minimum(length[:, None] - 1.0) + start[:, None]  # stay in the box
-    # A pixel's weight falls linearly to 0 at distance 1: the bilinear kernel.
-    return (position[:, :, None] - target).abs_().neg_().add_(1).clamp_(min=0)
-
-
-def resample(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-    """rows @ image @ columns^T for each channel: float (N, C, H, W) to (N, C, H, W)."""
     count, channels, height, width = images.shape
-    x = images.permute(0, 2, 1, 3).reshape(count, height, channels * width)
-    x = torch.bmm(rows, x)  # (N, H, C * W)
-    x = torch.bmm(x.view(count, height * channels, width), columns.mT)  # (N, H * C, W)
-    return x.view(count, height, channels, width).permute(0, 2, 1, 3).contiguous()
+    top, left, h, w, mirrored = boxes.unbind(dim=1)
+    bytes_ = images.dtype == torch.uint8
+    x = (images.float() if bytes_ else images).reshape(-1, width)
+    # A row of the result is a weighted sum of two rows of the image. `embedding_bag` is that in one pass.
+    y = _source(top, h, height)  # (N, H)
+    above = y.long()
+    weight = torch.stack([above + 1 - y, y - above], dim=2) / (255 if bytes_ else 1)  # bytes to [0, 1]
+    pair = torch.stack([above, (above + 1).clamp(max=height - 1)], dim=2)  # (N, H, 2)
+    first = torch.arange(0, count * channels * height, height, device=x.device).view(count, channels, 1, 1)
+    x = F.embedding_bag(
+        (first + pair[:, None]).view(-1, 2),
+        x,
+        mode="sum",
+        per_sample_weights=weight[:, None].expand(-1, channels, -1, -1).reshape(-1, 2).to(x.dtype),
+    )
+    # Along a row, a pixel's weight falls linearly to 0 at distance 1: a small matrix for each image.
+    columns = _source(left, w, width)
+    columns = torch.where(mirrored[:, None] == 1, columns.flip(1), columns)
+    matrix = (columns[:, None] - torch.arange(width, device=x.device)[:, None]).abs_().neg_().add_(1).clamp_(min=0)
+    return torch.bmm(x.view(count, channels * height, width), matrix.to(x.dtype)).view(images.shape)
+
+
+def _source(start: Tensor, length: Tensor, size: int) -> Tensor:
+    """Where in the image each of `size` pixels comes from, (N, size): `length` pixels from `start` on, stretched."""
+    target = torch.arange(size, device=start.device)
+    position = (target + 0.5) * (length[:, None] / size) - 0.5  # pixel centres, as align_corners=False
+    return position.clamp_(min=0).minimum(length[:, None] - 1.0) + start[:, None]  # stay in the box
 
 
 def color_jitter_(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
