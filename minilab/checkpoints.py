@@ -10,9 +10,9 @@ import torch
 from minilab.files import written_aside
 from minilab.recipe import Recipe
 
-FORMAT = 1
+FORMAT = 2
 FIELDS = {
-    "format", "recipe", "data", "precision", "step", "seconds", "history", "losses",
+    "format", "recipe", "data", "precision", "step", "seconds", "history", "curves", "losses", "probe",
     "method", "optimizer", "scaler", "views_rng", "global_rng",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The command `minilab`: train, show, bench, data."""
+"""The command `minilab`: train, show, sweep, bench, data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from minilab.data import fetch, open_images
 from minilab.files import check_writable, written_aside
 from minilab.recipe import METHODS, OPTIMIZERS, PRECISIONS, Recipe
 
-TYPES = {"int": int, "float": float, "str": str, "float | None": float}
+TYPES = {"int": int, "int | None": int, "float": float, "str": str, "float | None": float}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -40,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("record", type=Path, help="a record that `minilab train --out` wrote")
     show.add_argument("--picture", type=Path, help="where to draw it (default: the record's name with .png)")
     show.set_defaults(run=_show)
+    _add_sweep(commands.add_parser("sweep", help="train the book's recorded runs, or those that are missing"))
     data = commands.add_parser("data", help="fetch CIFAR-10 (170 MB), checked and resumable")
     data.add_argument("--root", type=Path, help="folder for it (default: $MINILAB_DATA, else ~/.cache/minilab)")
     data.add_argument("--measure", action="store_true", help="fetch nothing; measure how hard Shapes is, in a minute")
@@ -73,6 +74,43 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--checkpoint", type=Path, help="resume from this file if it is there; save to it")
     parser.add_argument("--picture", type=Path, help="draw what was learned here (default: METHOD.png)")
     parser.set_defaults(run=_train)
+
+
+def _add_sweep(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("grids", nargs="*", metavar="GRID", help="names that --list shows, or all")
+    parser.add_argument("--list", action="store_true", help="say which grids are complete, and train nothing")
+    parser.add_argument("--out", type=Path, help="folder of the records (default: minilab/records/runs)")
+    parser.add_argument("--workers", type=int, help="runs at a time (default: one a core)")
+    parser.add_argument(
+        "--ray", nargs="?", const="local", metavar="ADDRESS", help="on a Ray cluster: local, or its address"
+    )
+    parser.set_defaults(run=_sweep)
+
+
+def _sweep(options: argparse.Namespace) -> None:
+    from minilab import sweep
+    from minilab.grids import GRIDS
+
+    folder = options.out or sweep.RUNS
+    if options.list:
+        print(sweep.listing(folder))
+        return
+    if not options.grids:
+        raise ValueError(f"no grid is named; allowed: all, {', '.join(GRIDS)}")
+    names = [name for name in GRIDS if name != "smoke"] if options.grids == ["all"] else options.grids
+    cells = sweep.pending(names, folder)
+    print(f"{len(cells)} runs to train; their records go to {folder}", file=sys.stderr)
+    workers = sweep.cores() if options.workers is None else options.workers
+    if not cells:
+        troubles = {}
+    elif options.ray:
+        troubles = sweep.sweep_on_ray(cells, folder, workers, None if options.ray == "local" else options.ray)
+    else:
+        troubles = sweep.sweep(cells, folder, workers)
+    for name, trouble in troubles.items():
+        print(f"\n{name}:\n{trouble}", file=sys.stderr)
+    if troubles:
+        raise SystemExit(f"{len(troubles)} of {len(cells)} runs failed; the same command tries those again")
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -12,6 +12,7 @@ from minilab.encoder import ENCODERS
 METHODS = ("simclr", "moco")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMIZERS = ("sgd", "lars")
+ACCUMULATIONS = ("gradcache", "naive")
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,9 @@ class Recipe:
     `symmetric`: MoCo only: each view is the query once, and the two losses are averaged (MoCo v3).
     `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
     shuffled among them (ShuffleBN, MoCo v1 section 3.3). 1 = one group, where a shuffle does nothing.
+    `chunk`: images whose activations are in memory at once; None = the whole batch. Batch norm then
+    sees one chunk at a time. `accumulation`: how chunks make a step: "gradcache", one loss over the
+    whole batch (arXiv 2101.06983), or "naive", a loss for each chunk, averaged. MoCo's loss is the same in both.
     `learning_rate`: the peak, reached after `warmup_epochs`, then cosine to 0.
     None means 0.06 * sqrt(batch / 256): the square-root rule of SimCLR's appendix B.1.
     `weight_decay`: not applied to biases and norm layers under LARS. `optimizer`: "sgd" or "lars".
@@ -42,6 +46,8 @@ class Recipe:
     momentum: float = 0.99
     symmetric: bool = False
     bn_groups: int = 1
+    chunk: int | None = None
+    accumulation: str = "gradcache"
     learning_rate: float | None = None
     warmup_epochs: float = 1.0
     weight_decay: float = 5e-4
@@ -55,6 +61,7 @@ class Recipe:
         _one_of("encoder", self.encoder, tuple(ENCODERS))
         _one_of("precision", self.precision, PRECISIONS)
         _one_of("optimizer", self.optimizer, OPTIMIZERS)
+        _one_of("accumulation", self.accumulation, ACCUMULATIONS)
         _whole("epochs", self.epochs, 1, 1_000_000)
         _whole("batch", self.batch, 2, 1_000_000)
         _whole("dim", self.dim, 1, 65_536)
@@ -72,6 +79,12 @@ class Recipe:
             raise ValueError(f"symmetric is {self.symmetric!r}; allowed: True or False")
         if self.batch % self.bn_groups:
             raise ValueError(f"bn_groups is {self.bn_groups}; allowed: a divisor of batch ({self.batch})")
+        if self.chunk is not None:
+            _whole("chunk", self.chunk, 2, self.batch)
+            if self.bn_groups != 1:
+                raise ValueError(f"bn_groups is {self.bn_groups}; allowed: 1 with a chunk, which is a group itself")
+            if self.batch % self.chunk == 1:
+                raise ValueError(f"chunk is {self.chunk}; allowed: one that leaves no single image of {self.batch}")
 
     @property
     def peak_learning_rate(self) -> float:

@@ -5,6 +5,7 @@ Lay it beside `moco.py`. What MoCo adds is a second encoder, a queue, and work a
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 from minilab.encoder import build_encoder, projection_head
@@ -15,7 +16,8 @@ from minilab.recipe import Recipe
 class SimCLR(nn.Module):
     """One encoder, one head, and no other state.
 
-    Batch norm sees the whole batch, both views together: the paper's global BN (section 2.2).
+    Batch norm sees the whole batch, both views together: the paper's global BN (section 2.2). With
+    several BN groups it sees one group of images at a time, as on devices that do not share statistics.
     `negatives`: per anchor and step, 2N - 2.
     """
 
@@ -24,11 +26,24 @@ class SimCLR(nn.Module):
         self.encoder = build_encoder(recipe.encoder, channels)  # kept after training
         self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
         self.temperature = recipe.temperature
-        self.negatives = 2 * recipe.batch - 2
+        self.groups = recipe.bn_groups
+        naive = recipe.chunk is not None and recipe.accumulation == "naive"
+        self.negatives = 2 * (recipe.chunk if naive and recipe.chunk else recipe.batch) - 2
 
     def forward(self, views: Tensor) -> Tensor:
         """The loss of views (2N, C, H, W), where rows i and i + N come from one image."""
-        embeddings = self.head(self.encoder(views))  # (2N, dim)
+        return self.loss(self.embed(views))
+
+    def embed(self, views: Tensor) -> Tensor:
+        """Views (2N, C, H, W) to embeddings (2N, dim), in the same order."""
+        if self.groups == 1:
+            return self.head(self.encoder(views))
+        pairs = views.unflatten(0, (2, -1))  # (2, N, C, H, W): a group has both views of its images
+        parts = [self.head(self.encoder(part.flatten(0, 1))) for part in pairs.chunk(self.groups, dim=1)]
+        return torch.cat([part.unflatten(0, (2, -1)) for part in parts], dim=1).flatten(0, 1)
+
+    def loss(self, embeddings: Tensor) -> Tensor:
+        """The loss of embeddings (2N, dim), however they were computed."""
         return nt_xent(embeddings, self.temperature)
 
     def after_step(self) -> None:

@@ -13,6 +13,7 @@ import torch
 from torch import Generator, Tensor, nn
 from tqdm import tqdm
 
+from minilab import chunks
 from minilab.checkpoints import load_checkpoint, save_checkpoint
 from minilab.data import Images
 from minilab.evaluation import evaluate
@@ -20,6 +21,7 @@ from minilab.losses import chance_loss
 from minilab.moco import MoCo
 from minilab.optimizers import build_optimizer, schedule
 from minilab.precision import DTYPES, choose_precision, keep_freed_memory
+from minilab.probes import Probe
 from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
 from minilab.views import Augmentation, two_views
@@ -35,8 +37,9 @@ class Run:
     """A finished (or stopped) training run.
 
     `history`: one dict an epoch: `epoch, loss, loss_reference, knn, knn_bank, knn_test, spread,
-    effective_rank, alignment, uniformity, seconds, images_per_second` and the method's own gauges.
-    `method`: the trained module; `encoder`: the part of it that is kept.
+    effective_rank, alignment, uniformity, seconds, images_per_second`, the probe's figures and the method's gauges.
+    `curves`: one dict an epoch: what `minilab.probes` draws. `method`: the trained module; `encoder`: the
+    part of it that is kept.
     """
 
     recipe: Recipe
@@ -44,6 +47,7 @@ class Run:
     method: SimCLR | MoCo
     precision: str
     history: list[dict[str, float]] = field(default_factory=list)
+    curves: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def encoder(self) -> nn.Module:
@@ -108,6 +112,7 @@ class Trainer:
         self.views_rng = Generator().manual_seed(recipe.seed)
         torch.manual_seed(recipe.seed)  # for what a method draws, such as MoCo's shuffle
         self.losses = torch.zeros(self.steps_per_epoch, device=device)  # of this epoch
+        self.probe = Probe(self.images, self.steps_per_epoch)
         self.step, self.seconds = 0, 0.0
         self.run = Run(recipe, images, method, recipe.precision)
         if self.checkpoint is not None and self.checkpoint.exists():
@@ -125,6 +130,7 @@ class Trainer:
         clock = saved = time.perf_counter()
         for index in range(first, self.steps_per_epoch):
             self.losses[index] = self.take_step(order[index])
+            self.probe.after_step(self.run.method, self.step)
             bar.update()
             last = index + 1 == self.steps_per_epoch
             if last or (index + 1) % LOOK == 0:
@@ -145,15 +151,14 @@ class Trainer:
             group["lr"] = rate
         dtype = DTYPES[self.run.precision]
         views = two_views(self.images.train.index_select(0, chosen), self.views_rng, Augmentation(crop=recipe.crop))
-        with torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32):
-            loss = method(views)
-        self.scaler.scale(loss).backward()
+        autocast = torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
+        loss = chunks.backward(method, views, recipe, self.scaler.scale, autocast)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         method.after_step()
         self.step += 1
-        return loss.detach()
+        return loss
 
     def _scaler(self) -> torch.amp.GradScaler:
         """Only float16 is too narrow for small gradients; otherwise this passes them through."""
@@ -192,10 +197,12 @@ class Trainer:
         seconds, self.seconds = self.seconds, 0.0
         last = self.step == self.steps
         monitor = {"bank": None, "test": None} if last else MONITOR
+        figures, curve = self.probe.end_epoch(self.run.method, self.step, self.losses)
         entry: dict[str, Any] = {
             "epoch": len(self.run.history) + 1,
             "loss": float(self.losses.double().mean()),
             "loss_reference": self._chance(),
+            **figures,
             **evaluate(self.run.encoder, self.images, **monitor),
             "knn_bank": len(self.images.train[: monitor["bank"]]),
             "knn_test": len(self.images.test[: monitor["test"]]),
@@ -204,6 +211,7 @@ class Trainer:
             "images_per_second": round(self.steps_per_epoch * self.recipe.batch / seconds, 1),
         }
         self.run.history.append(entry)
+        self.run.curves.append(curve)
         if self.checkpoint is not None:
             self.save()
 
@@ -219,6 +227,8 @@ class Trainer:
                 "step": self.step,
                 "seconds": self.seconds,
                 "history": self.run.history,
+                "curves": self.run.curves,
+                "probe": self.probe.state,
                 "losses": self.losses,
                 "method": self.run.method.state_dict(),
                 "optimizer": self.optimizer.state_dict(),
@@ -236,7 +246,9 @@ class Trainer:
         torch.set_rng_state(state["global_rng"])
         self.losses.copy_(state["losses"])
         self.step, self.seconds = state["step"], state["seconds"]
-        self.run.history, self.run.precision = state["history"], state["precision"]
+        self.run.history, self.run.curves = state["history"], state["curves"]
+        self.run.precision = state["precision"]
+        self.probe.load(state["probe"])
         self.scaler = self._scaler()
         self.scaler.load_state_dict(state["scaler"])
 

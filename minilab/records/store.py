@@ -1,7 +1,9 @@
 """Reads and writes recorded runs.
 
 A record is a JSON object: `recipe`, `data` (name, images, test_images, fingerprint), `seed`,
-`versions` (minilab, torch, python), `device`, `precision`, and `history`: a list with one object an epoch.
+`versions` (minilab, torch, python), `device`, `precision`, `history`: a list with one object an epoch, and
+`curves`, as long: what `minilab.probes` measured then, with the `points` of a map of the first test images,
+whose classes are `labels`.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import torch
 
 import minilab
 from minilab.files import written_aside
+from minilab.probes import POINTS, decode_points
 from minilab.recipe import Recipe
 from minilab.training import Run
 
@@ -25,6 +28,10 @@ MEASURED = (
     "epoch", "loss", "loss_reference", "knn", "spread", "effective_rank", "alignment", "uniformity",
     "seconds", "images_per_second",
 )  # fmt: skip
+FIELDS = {
+    "recipe": dict, "data": dict, "seed": int, "versions": dict, "device": str, "precision": str,
+    "history": list, "labels": list, "curves": list,
+}  # fmt: skip
 DATA = {"name": str, "images": int, "test_images": int, "fingerprint": str}
 
 
@@ -38,6 +45,8 @@ class Record:
     device: str
     precision: str
     history: list[dict[str, float]]
+    labels: list[int]
+    curves: list[dict[str, Any]]
 
     def last(self, name: str) -> float:
         """The last epoch's figure called `name`. An unknown name raises `ValueError`."""
@@ -59,7 +68,13 @@ def record_of(run: Run) -> Record:
     }
     versions = {"minilab": minilab.__version__, "torch": torch.__version__, "python": platform.python_version()}
     device = next(run.method.parameters()).device
-    return Record(run.recipe, data, versions, describe_device(device), run.precision, run.history)
+    labels = images.test_labels[:POINTS].tolist()
+    history = [{name: _short(value) for name, value in entry.items()} for entry in run.history]
+    return Record(run.recipe, data, versions, describe_device(device), run.precision, history, labels, run.curves)
+
+
+def _short(value: float) -> float:
+    return value if isinstance(value, int) else float(f"{value:.6g}")  # more digits than any run repeats elsewhere
 
 
 def describe_device(device: torch.device) -> str:
@@ -72,10 +87,18 @@ def describe_device(device: torch.device) -> str:
 def save_record(record: Record, path: str | Path) -> None:
     """Write `record` to `path` as JSON, aside and then renamed. Raises `OSError` naming the path."""
     values = {**asdict(record), "seed": record.recipe.seed}
-    order = ("recipe", "data", "seed", "versions", "device", "precision", "history")
-    text = json.dumps({name: values[name] for name in order}, indent=1, allow_nan=False)
     with written_aside(path) as file:
-        file.write(text.encode() + b"\n")
+        file.write(_lines({name: values[name] for name in FIELDS}).encode())
+
+
+def _lines(values: dict[str, Any]) -> str:
+    """JSON with a line for each field, and for each epoch in a field: small, and a change is easy to see."""
+    lines = []
+    for name, value in values.items():
+        rows = [json.dumps(row, allow_nan=False) for row in value] if name in ("history", "curves") else []
+        text = "[\n  " + ",\n  ".join(rows) + "\n ]" if rows else json.dumps(value, allow_nan=False)
+        lines.append(f" {json.dumps(name)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def load_record(path: str | Path) -> Record:
@@ -97,9 +120,7 @@ def named(name: str) -> Record:
 
 def _parse(values: Any) -> Record:
     _expect(isinstance(values, dict), "the file", values, "a JSON object")
-    for name, kind in {
-        "recipe": dict, "data": dict, "seed": int, "versions": dict, "device": str, "precision": str, "history": list,
-    }.items():  # fmt: skip
+    for name, kind in FIELDS.items():
         _expect(isinstance(values.get(name), kind), name, values.get(name), f"a {kind.__name__}")
     recipe = Recipe.from_dict(values["recipe"])
     _expect(values["seed"] == recipe.seed, "seed", values["seed"], f"the recipe's seed, {recipe.seed}")
@@ -108,7 +129,32 @@ def _parse(values: Any) -> Record:
     _expect(bool(values["history"]), "history", [], "one object an epoch, at least one")
     for index, entry in enumerate(values["history"]):
         _check_entry(f"history[{index}]", entry)
-    return Record(recipe, *(values[name] for name in ("data", "versions", "device", "precision", "history")))
+    for index, label in enumerate(values["labels"]):
+        _expect(type(label) is int and label >= 0, f"labels[{index}]", label, "a whole number, 0 or more")
+    _expect(len(values["curves"]) == len(values["history"]), "curves", values["curves"], "one object an epoch")
+    for index, curve in enumerate(values["curves"]):
+        _check_curve(f"curves[{index}]", curve, len(values["labels"]))
+    return Record(recipe, *(values[name] for name in FIELDS if name not in ("recipe", "seed")))
+
+
+def _check_curve(where: str, curve: Any, labels: int) -> None:
+    _expect(isinstance(curve, dict), where, curve, "a JSON object")
+    points = curve.get("points")
+    _expect(isinstance(points, str), f"{where}.points", points, "a text that minilab.probes made")
+    try:
+        there = len(decode_points(points))
+    except ValueError as error:
+        raise ValueError(f"{where}.points: {error}") from error
+    _expect(there == labels, f"{where}.points", there, f"as many points as labels, {labels}")
+    ages, cosines = curve.get("age", []), curve.get("consistency", [])
+    for name, values in (("age", ages), ("consistency", cosines)):
+        numbers = isinstance(values, list) and all(_is_number(value) for value in values)
+        _expect(numbers, f"{where}.{name}", values, "a list of finite numbers")
+    _expect(len(ages) == len(cosines), f"{where}.consistency", cosines, f"as many as there are ages, {len(ages)}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _check_entry(where: str, entry: Any) -> None:
@@ -116,8 +162,7 @@ def _check_entry(where: str, entry: Any) -> None:
     for name in MEASURED:
         _expect(name in entry, f"{where}.{name}", "missing", "a finite number")
     for name, value in entry.items():
-        number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        _expect(number, f"{where}.{name}", value, "a finite number")
+        _expect(_is_number(value), f"{where}.{name}", value, "a finite number")
 
 
 def _expect(right: bool, name: str, value: Any, allowed: str) -> None:

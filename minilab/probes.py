@@ -1,0 +1,124 @@
+"""What explains a run's kNN, measured on fixed test images at every epoch without changing the run.
+
+For MoCo: how well the keys of different ages agree (queue consistency) and how far the key encoder lags.
+For both: the spread of the loss, and a map of the features in two dimensions.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from minilab.chunks import statistics_kept
+from minilab.data import Images
+from minilab.evaluation import extract
+from minilab.losses import normalize
+from minilab.moco import MoCo
+from minilab.simclr import SimCLR
+from minilab.views import plain_views
+
+AGES = (1, 4, 16, 64, 256)  # in steps
+KEYS = 256  # test images whose keys are compared
+POINTS = 300  # test images on the map
+REACH = 0.8  # the map's largest coordinate; one of 127 steps is 0.0063
+
+
+class Probe:
+    """Measurements of one run. `state` goes into the checkpoint, so that a resumed run measures the same."""
+
+    def __init__(self, images: Images, steps_per_epoch: int) -> None:
+        self.views = plain_views(images.test[:KEYS])
+        self.shown = images.test[:POINTS]
+        self.steps_per_epoch = steps_per_epoch
+        self.keys: dict[int, Tensor] = {}  # step: the keys (n, dim) of the images then
+        self.points: Tensor | None = None  # the last map (n, 2), which the next is turned towards
+
+    def after_step(self, method: SimCLR | MoCo, step: int) -> None:
+        """Keep today's keys if the end of an epoch, some of `AGES` ahead, will ask for them."""
+        if isinstance(method, MoCo) and any((step + age) % self.steps_per_epoch == 0 for age in AGES):
+            self.keys[step] = self._embed(method.key_encoder)
+            self.keys = {then: keys for then, keys in self.keys.items() if then >= step - AGES[-1]}
+
+    def end_epoch(self, method: SimCLR | MoCo, step: int, losses: Tensor) -> tuple[dict[str, float], dict[str, Any]]:
+        """Figures for the history, and this epoch's curve and map.
+
+        Figures: `loss_std` over the epoch's steps. MoCo only: `lag`, the distance between the weights of the two
+        encoders over the length of the query encoder's; `key_cosine`, the mean cosine of an image's
+        query and key. Curve, MoCo only: `age` in steps and `consistency`, the mean cosine between the
+        key of an image then and now. Map: `points` as `encode_points` makes them.
+        """
+        figures = {"loss_std": float(losses.std(correction=0))}
+        curve: dict[str, Any] = {}
+        if isinstance(method, MoCo):
+            now = self._embed(method.key_encoder)
+            figures["lag"] = lag(method)
+            figures["key_cosine"] = _cosine(now, self._embed(nn.Sequential(method.encoder, method.head)))
+            ages = [age for age in AGES if step - age in self.keys]
+            curve = {"age": ages, "consistency": [round(_cosine(self.keys[step - age], now), 5) for age in ages]}
+        self.points = flatten(extract(method.encoder, self.shown), self.points)
+        return figures, {**curve, "points": encode_points(self.points)}
+
+    @torch.no_grad()
+    def _embed(self, network: nn.Module) -> Tensor:
+        """Unit embeddings (n, dim) as training makes them: batch norm by the batch."""
+        was_training = network.training
+        network.train()
+        with statistics_kept(network):
+            embeddings = normalize(network(self.views))
+        network.train(was_training)
+        return embeddings
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that a resumed run needs."""
+        return {"keys": self.keys, "points": self.points}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from `state`."""
+        self.keys = {step: keys.to(self.views.device) for step, keys in state["keys"].items()}
+        self.points = None if state["points"] is None else state["points"]
+
+
+def lag(method: MoCo) -> float:
+    """Distance between the weights of the two encoders, over the length of the query encoder's. 0 to about 1."""
+    pairs = list(zip(method.query_weights, method.key_weights, strict=True))
+    apart = sum(float((query.detach() - key).double().square().sum()) for query, key in pairs)
+    length = sum(float(query.detach().double().square().sum()) for query, _ in pairs)
+    return (apart / length) ** 0.5
+
+
+def flatten(features: Tensor, towards: Tensor | None = None) -> Tensor:
+    """Features (N, d) to their first two principal components (N, 2), on the unit sphere before.
+
+    Axes and signs of principal components are arbitrary: the map is turned or mirrored towards
+    `towards` (N, 2) if there is one, so that a film of maps does not jump. Lengths are kept.
+    """
+    z = normalize(features.cpu().double())
+    z = z - z.mean(dim=0)
+    _, _, axes = torch.linalg.svd(z, full_matrices=False)
+    flat = z @ axes[:2].T
+    if towards is None:
+        return flat
+    u, _, v = torch.linalg.svd(flat.T @ towards)  # orthogonal Procrustes
+    return flat @ u @ v
+
+
+def encode_points(points: Tensor) -> str:
+    """Points (N, 2) as base64 of N pairs of signed bytes, in steps of `REACH` / 127."""
+    steps = (points / REACH * 127).round().clamp(-127, 127).to(torch.int8)
+    return base64.b64encode(steps.numpy().tobytes()).decode()
+
+
+def decode_points(text: str) -> Tensor:
+    """The points (N, 2) of `encode_points`, to half a step. Raises `ValueError` if it is not such a text."""
+    raw = bytearray(base64.b64decode(text, validate=True))
+    if not raw or len(raw) % 2:
+        raise ValueError(f"points hold {len(raw)} bytes; allowed: an even number, 2 or more")
+    return torch.frombuffer(raw, dtype=torch.int8).view(-1, 2).double() * (REACH / 127)
+
+
+def _cosine(a: Tensor, b: Tensor) -> float:
+    return float((a * b).sum(dim=1).mean())
