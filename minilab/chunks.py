@@ -38,13 +38,13 @@ def whole(method: nn.Module, views: Tensor, scale: Scale, autocast: torch.autoca
 
 def naive(method: nn.Module, views: Tensor, chunk: int, scale: Scale, autocast: torch.autocast) -> Tensor:
     """A loss for each chunk of images, averaged. SimCLR's anchors meet only the negatives of their chunk."""
-    total = torch.zeros((), device=views.device)
+    losses = []
     for part in split(views, chunk):
         with autocast:
             loss = method(part) * (len(part) / len(views))
         scale(loss).backward()
-        total += loss.detach()
-    return total
+        losses.append(loss.detach())
+    return torch.stack(losses).sum()
 
 
 def gradcache(method: SimCLR, views: Tensor, chunk: int, scale: Scale, autocast: torch.autocast) -> Tensor:

@@ -1,0 +1,195 @@
+"""Sweeps: a record for each run, nothing done twice, and nothing lost however they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from minilab import cli, sweep
+from minilab.grids import Cell, grid
+from minilab.recipe import Recipe
+from minilab.records import load_record
+
+CLOCKS = ("seconds", "images_per_second")
+
+
+def cell(seed: int = 0, **changes) -> Cell:
+    settings = {"encoder": "micro", "epochs": 3, "batch": 16, "queue": 40, "precision": "float32", **changes}
+    return Cell(Recipe("moco", seed=seed, **settings), "shapes", images=128, concepts=4)
+
+
+def measured(path: Path) -> dict:
+    """A record without what a clock says."""
+    values = json.loads(path.read_text())
+    for entry in values["history"]:
+        for name in CLOCKS:
+            entry.pop(name)
+    return values
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory) -> Path:
+    """The folder of a sweep of three runs, one at a time, with nothing in its way."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    assert sweep.sweep([cell(0), cell(1), cell(2)], folder, workers=1) == {}
+    return folder
+
+
+def test_each_run_leaves_a_record_and_nothing_else(unbroken):
+    assert {path.name for path in unbroken.iterdir()} == {f"{cell(s).name}.json" for s in range(3)} | {".lock"}
+    assert all(sweep.is_complete(cell(seed), unbroken) for seed in range(3))
+    record = load_record(unbroken / f"{cell(1).name}.json")
+    assert record.recipe == cell(1).recipe and record.data["name"] == "Shapes (4 concepts)"
+    assert all({"loss_std", "lag", "key_cosine"} <= set(entry) for entry in record.history)
+
+
+def test_a_broken_record_or_one_of_another_recipe_is_not_complete(unbroken, tmp_path):
+    text = (unbroken / f"{cell(0).name}.json").read_text()
+    place = tmp_path / f"{cell(0).name}.json"
+    for wrong in (text[:-50], text.replace('"momentum": 0.99', '"momentum": 0.9'), text.replace("128", "127")):
+        assert wrong != text
+        place.write_text(wrong)
+        assert not sweep.is_complete(cell(0), tmp_path)
+    place.write_text(text)
+    assert sweep.is_complete(cell(0), tmp_path) and not sweep.is_complete(cell(1), tmp_path)
+
+
+LONG = """
+from pathlib import Path
+from minilab import sweep
+import sys; sys.path.insert(0, {here!r})
+from test_sweep import cell
+if __name__ == "__main__":
+    sweep.sweep([cell(0), cell(1), cell(2)], Path({folder!r}), workers=1)
+"""
+
+
+def children(pid: int) -> list[int]:
+    """Processes whose parent is `pid`."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == pid and fields[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the workers in /proc")
+def test_killed_in_the_middle_it_goes_on_to_the_same_records(unbroken, tmp_path):
+    folder = tmp_path / "records"
+    script = tmp_path / "long.py"
+    script.write_text(LONG.format(here=str(Path(__file__).parent), folder=str(folder)))
+    process = subprocess.Popen([sys.executable, str(script)], stderr=subprocess.DEVNULL)
+    checkpoint = folder / f".{cell(1).name}.pt"
+    deadline = time.monotonic() + 120
+    while not checkpoint.exists():  # the first run is recorded and the second has finished an epoch
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.005)
+    workers = children(process.pid)
+    assert workers
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):  # none goes on by itself
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    first = folder / f"{cell(0).name}.json"
+    assert first.exists() and not (folder / f"{cell(2).name}.json").exists()
+    untouched = first.stat().st_mtime_ns
+    cells = [cell(seed) for seed in range(3)]
+    missing = [one for one in cells if not sweep.is_complete(one, folder)]
+    assert cell(0) not in missing and cell(2) in missing
+    assert sweep.sweep(missing, folder, workers=1) == {}
+    assert first.stat().st_mtime_ns == untouched and not checkpoint.exists()
+    for one in cells:
+        assert measured(folder / f"{one.name}.json") == measured(unbroken / f"{one.name}.json")
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="finds the workers in /proc")
+def test_a_worker_that_is_killed_is_started_again(unbroken, tmp_path):
+    import threading
+
+    killed = []
+
+    def kill_one() -> None:
+        deadline = time.monotonic() + 60
+        while not killed and time.monotonic() < deadline:
+            if (tmp_path / f".{cell(0).name}.pt").exists():
+                for pid in children(os.getpid()):
+                    command = Path(f"/proc/{pid}/cmdline").read_bytes()
+                    if b"spawn_main" in command:
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
+            time.sleep(0.005)
+
+    thread = threading.Thread(target=kill_one)
+    thread.start()
+    assert sweep.sweep([cell(0)], tmp_path, workers=1) == {}
+    thread.join()
+    name = f"{cell(0).name}.json"
+    assert killed and measured(tmp_path / name) == measured(unbroken / name)
+
+
+def test_an_error_in_one_run_is_told_and_the_others_go_on(tmp_path, capsys):
+    wrong = Cell(Recipe("simclr", encoder="micro", batch=512, precision="float32"), "shapes", images=64, concepts=2)
+    troubles = sweep.sweep([wrong, cell(0)], tmp_path, workers=1)
+    assert (
+        list(troubles) == [wrong.name] and "batch is 512; allowed: at most the number of images" in troubles[wrong.name]
+    )
+    assert sweep.is_complete(cell(0), tmp_path) and f"{wrong.name} failed: ValueError" in capsys.readouterr().err
+
+
+def test_two_sweeps_do_not_share_a_folder(tmp_path):
+    with sweep.locked(tmp_path), pytest.raises(OSError, match="another sweep is at work in"):
+        sweep.sweep([cell(0)], tmp_path, workers=1)
+
+
+@pytest.mark.parametrize("workers", [0, -1, 10_000])
+def test_workers_are_from_one_to_the_cores(tmp_path, workers):
+    with pytest.raises(ValueError, match=rf"workers is {workers}; allowed: 1 to \d+, the number of cores"):
+        sweep.sweep([cell(0)], tmp_path, workers=workers)
+
+
+def test_the_command_lists_and_refuses(tmp_path, capsys, unbroken):
+    assert cli.main(["sweep", "--list", "--out", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    assert "momentum        0 of 18  moco-momentum0.0-seed0, " in out and "and 15 more" in out
+    assert cli.main(["sweep", "--out", str(tmp_path)]) == 2
+    assert "no grid is named; allowed: all, momentum" in capsys.readouterr().err
+    assert cli.main(["sweep", "momentun", "--out", str(tmp_path)]) == 2
+    assert "grid is 'momentun'; allowed: momentum, " in capsys.readouterr().err
+
+
+def test_the_command_trains_what_is_missing_and_then_nothing(tmp_path, capsys):
+    assert cli.main(["sweep", "smoke", "--out", str(tmp_path), "--workers", "1"]) == 0
+    assert "4 runs to train" in capsys.readouterr().err
+    assert {path.stem for path in tmp_path.glob("*.json")} == {cell.name for cell in grid("smoke").cells}
+    assert cli.main(["sweep", "smoke", "--out", str(tmp_path)]) == 0
+    assert "0 runs to train" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_ray_cluster_of_two_workers_writes_the_same_records(unbroken, tmp_path):
+    pytest.importorskip("ray", reason="an optional extra: requirements.txt has it, so here it must be there")
+    script = tmp_path / "on_ray.py"
+    script.write_text(
+        LONG.format(here=str(Path(__file__).parent), folder=str(tmp_path / "records"))
+        .replace("sweep.sweep(", "print(sweep.sweep_on_ray(")
+        .replace("workers=1)", "workers=2))")
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent), "RAY_USAGE_STATS_ENABLED": "0"}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0 and "{}" in done.stdout, done.stderr[-2000:]
+    for seed in range(3):
+        name = f"{cell(seed).name}.json"
+        ours, rays = measured(unbroken / name), measured(tmp_path / "records" / name)
+        assert ours.pop("device") and rays.pop("device")  # they may differ in threads
+        assert rays["recipe"] == ours["recipe"]
