@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -108,7 +109,7 @@ class Progress:
         self.done += 1
         self.bar.set_description(f"{self.done} of {self.runs} runs", refresh=False)
         if trouble:
-            self.bar.write(f"{name} failed: {trouble.strip().splitlines()[-1]}")
+            self.bar.write(f"{name} failed: {trouble.strip().splitlines()[-1]}", file=sys.stderr)
 
     def _listen(self) -> None:
         while (report := self.reports.get()) is not None:
@@ -215,7 +216,7 @@ def sweep_on_ray(cells: list[Cell], folder: Path, workers: int, address: str | N
                         save_record(ray.get(done), folder / f"{cell.name}.json")
                     except ray.exceptions.RayError as error:
                         troubles[cell.name] = str(error)
-                        bar.write(f"{cell.name} failed: {str(error).strip().splitlines()[-1]}")
+                        bar.write(f"{cell.name} failed: {str(error).strip().splitlines()[-1]}", file=sys.stderr)
                     bar.update()
             return troubles
         finally:

@@ -13,6 +13,8 @@ from minilab.records import Record, load_record, named, record_of, save_record
 from minilab.records.store import HERE, MEASURED
 from minilab.training import Run, build_method, train
 
+LISTS = ("history", "labels", "curves")
+
 
 @pytest.fixture(scope="module")
 def record() -> Record:
@@ -30,7 +32,7 @@ def test_it_comes_back_as_it_was(record, tmp_path):
 def test_the_file_has_the_fields_that_readers_use(record, tmp_path):
     save_record(record, tmp_path / "run.json")
     values = json.loads((tmp_path / "run.json").read_text())
-    assert list(values) == ["recipe", "data", "seed", "versions", "device", "precision", "history"]
+    assert list(values) == ["recipe", "data", "seed", "versions", "device", "precision", *LISTS]
     assert values["recipe"]["queue"] == 40 and values["seed"] == 5
     assert values["data"]["name"] == "Shapes (2 concepts)" and values["data"]["images"] == 64
     assert len(values["data"]["fingerprint"]) >= 12 and set(values["versions"]) == {"minilab", "torch", "python"}
@@ -80,6 +82,14 @@ def broken(values: dict, path: str, value: object) -> dict:
         ("history.0.extra", None, r"history\[0\].extra is None; allowed: a finite number"),
         ("history.0", 3, r"history\[0\] is 3; allowed: a JSON object"),
         ("device", 3, "device is 3; allowed: a str"),
+        ("labels.3", -1, r"labels\[3\] is -1; allowed: a whole number, 0 or more"),
+        ("curves.1", ..., "curves is .*; allowed: one object an epoch"),
+        ("curves.1.points", ..., r"curves\[1\].points is None; allowed: a text"),
+        ("curves.1.points", "AAA", r"curves\[1\].points: "),
+        ("curves.1.points", "AAAA", r"curves\[1\].points: points hold 3 bytes; allowed: an even number"),
+        ("curves.1.points", "AAAAAAAA", r"curves\[1\].points is 3; allowed: as many points as labels, 20"),
+        ("curves.1.age", [1, "<b>"], r"curves\[1\].age is .*; allowed: a list of finite numbers"),
+        ("curves.1.consistency", [], r"curves\[1\].consistency is \[\]; allowed: as many as there are ages, 2"),
     ],
 )
 def test_a_wrong_field_is_named(record, tmp_path, path, value, message):
@@ -98,7 +108,7 @@ def test_not_a_number_is_refused_both_ways(record, tmp_path):
     with pytest.raises(ValueError, match=r"history\[0\].knn is nan"):
         load_record(path)
     history = [{**record.history[0], "loss": float("nan")}]
-    bad = Record(record.recipe, record.data, record.versions, record.device, record.precision, history)
+    bad = Record(record.recipe, record.data, record.versions, record.device, record.precision, history, [], [])
     with pytest.raises(ValueError):
         save_record(bad, tmp_path / "nan.json")
     assert not (tmp_path / "nan.json").exists()
