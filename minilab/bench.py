@@ -1,21 +1,27 @@
-"""Speed of each method as a share of its networks' own speed, both measured in one run, step by step in turn.
+"""What a method costs beside its networks, all measured in one run, step by step in turn.
 
 The limit is the bare encoder with its head on ready-made views: forward, backward and update, and for
 MoCo the key encoder's forward. All else (views, loss, queue, averaging, logging) is what a method adds.
+Then: a step against the length of the queue, peak memory against batch and queue, and the cost of kNN.
 """
 
 from __future__ import annotations
 
 import copy
+import multiprocessing
 import statistics
+import sys
 import time
+import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from minilab.data import Images, shapes
+from minilab.evaluation import knn
 from minilab.losses import info_nce, normalize, nt_xent
 from minilab.precision import DTYPES
 from minilab.recipe import METHODS, Recipe
@@ -23,27 +29,115 @@ from minilab.training import Trainer, pick_device
 from minilab.views import two_views
 
 ROUNDS = 40
+QUEUES = (1024, 4096, 16_384, 65_536)  # the first is what the others are compared with
+BATCHES = (64, 256, 1024)
+KNN = {"bank": 50_000, "queries": 10_000}
 
 
 def bench(encoder: str = "tiny", batch: int = 256, precision: str = "auto") -> dict[str, Any]:
-    """Figures per method: `images_per_second`, `fraction_of_limit`, `limit_images_per_second`, `precision`,
-    and `milliseconds` of a step by part. Medians; images are Shapes (their kind does not matter).
+    """All figures; images are Shapes (their kind does not matter).
+
+    For each method: `images_per_second`, `fraction_of_limit`, `limit_images_per_second`, `precision`, and
+    `milliseconds` of a step by part, medians. `views_per_second`. `queue_step_ratio`: {K: a MoCo step
+    over one at K = 1,024}. `peak_megabytes`, of a process of its own that takes three steps: by method
+    and batch, and by queue. `knn`: seconds and megabytes for CIFAR-10's 10,000 test images against 50,000.
     """
     images = shapes(train=max(8192, batch), test=16)
-    return {method: _measure(Recipe(method, encoder, epochs=1000, batch=batch, precision=precision), images)
-            for method in METHODS}  # fmt: skip
+    recipes = {method: Recipe(method, encoder, epochs=1000, batch=batch, precision=precision) for method in METHODS}
+    figures: dict[str, Any] = {method: _measure(recipe, images) for method, recipe in recipes.items()}
+    views = figures["simclr"]["milliseconds"]["views"]
+    settings = {"encoder": encoder, "precision": figures["moco"]["precision"]}
+    return {
+        **figures,
+        "views_per_second": 2000 * batch / views,
+        "queue_step_ratio": _queue_step_ratio(Recipe("moco", epochs=1000, batch=batch, **settings), images),
+        "peak_megabytes": _peak_megabytes(batch, settings),
+        "knn": _in_a_process(_knn_cost),
+    }
 
 
 def table(figures: dict[str, Any]) -> str:
     """The figures as a table to read."""
     lines = ["method   images/s    limit   share   milliseconds of a step"]
-    for method, row in figures.items():
+    for method in METHODS:
+        row = figures[method]
         parts = ", ".join(f"{name} {value:.1f}" for name, value in row["milliseconds"].items())
         lines.append(
             f"{method:7s} {row['images_per_second']:9,.0f} {row['limit_images_per_second']:8,.0f} "
             f"{row['fraction_of_limit']:7.3f}   {parts} ({row['precision']})"
         )
+    lines.append(f"augmentation: {figures['views_per_second']:,.0f} views/s")
+    ratios = ", ".join(f"{value:.2f} at K = {int(k):,}" for k, value in figures["queue_step_ratio"].items())
+    lines.append(f"a MoCo step over one at K = {QUEUES[0]:,}: {ratios}")
+    for name, row in figures["peak_megabytes"].items():
+        peaks = ", ".join(f"{value:,.0f} at {int(size):,}" for size, value in row.items())
+        lines.append(f"peak MB, {name}: {peaks}")
+    cost = figures["knn"]
+    sizes = f"{KNN['queries']:,} images against {KNN['bank']:,}"
+    lines.append(f"kNN of {sizes}: {cost['seconds']:.1f} s, {cost['megabytes']:,.0f} MB beside the features")
     return "\n".join(lines)
+
+
+def _queue_step_ratio(recipe: Recipe, images: Images) -> dict[str, float]:
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of queues longer than the images: only time is measured
+        trainers = {k: Trainer(_with(recipe, queue=k), images, pick_device(None), checkpoint=None) for k in QUEUES}
+        batch = torch.arange(recipe.batch, device=pick_device(None))
+        parts: dict[str, Callable[[], Any]] = {str(k): partial(t.take_step, batch) for k, t in trainers.items()}
+        seconds = _in_turn(parts, max(3, ROUNDS // 2), pick_device(None))
+    shortest, *longer = map(str, QUEUES)
+    return {k: seconds[k] / seconds[shortest] for k in longer}
+
+
+def _peak_megabytes(batch: int, settings: dict[str, str]) -> dict[str, dict[str, float]]:
+    peaks: dict[str, dict[str, float]] = {}
+    for method in METHODS:
+        recipes = {str(size): Recipe(method, batch=size, **settings) for size in BATCHES}  # type: ignore[arg-type]
+        peaks[f"{method} by batch"] = {size: _in_a_process(_peak, recipe) for size, recipe in recipes.items()}
+    recipes = {str(k): Recipe("moco", batch=batch, queue=k, **settings) for k in QUEUES}  # type: ignore[arg-type]
+    peaks["moco by queue"] = {k: _in_a_process(_peak, recipe) for k, recipe in recipes.items()}
+    return peaks
+
+
+def _in_a_process(work: Callable[..., Any], *arguments: Any) -> Any:
+    """What `work` returns in a fresh process: a peak of memory never falls, so each needs its own."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(work, arguments)
+
+
+def _peak(recipe: Recipe) -> float:
+    """Peak megabytes of three steps: allocated on the GPU, or else of the whole process, Python included."""
+    device = pick_device(None)
+    images = shapes(train=2 * recipe.batch, test=16)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        trainer = Trainer(recipe, images, device, checkpoint=None)
+    for _ in range(3):
+        trainer.take_step(torch.arange(recipe.batch, device=device))
+    return _megabytes(device)
+
+
+def _knn_cost() -> dict[str, float]:
+    device = pick_device(None)
+    generator = torch.Generator().manual_seed(0)
+    features = {name: torch.randn(count, 256, generator=generator).to(device) for name, count in KNN.items()}
+    labels = {name: torch.arange(count, device=device) % 10 for name, count in KNN.items()}
+    before, start = _megabytes(device), time.perf_counter()
+    knn(features["bank"], labels["bank"], features["queries"], labels["queries"])
+    return {"seconds": time.perf_counter() - start, "megabytes": _megabytes(device) - before}
+
+
+def _megabytes(device: torch.device) -> float:
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device) / 2**20
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def _with(recipe: Recipe, **changes: Any) -> Recipe:
+    return Recipe.from_dict({**recipe.to_dict(), **changes})
 
 
 def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:

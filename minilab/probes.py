@@ -45,17 +45,19 @@ class Probe:
     def end_epoch(self, method: SimCLR | MoCo, step: int, losses: Tensor) -> tuple[dict[str, float], dict[str, Any]]:
         """Figures for the history, and this epoch's curve and map.
 
-        Figures: `loss_std` over the epoch's steps. MoCo only: `lag`, the distance between the weights of the two
+        Figures: `loss_std` over the epoch's steps; `embedding_cosine`, the mean cosine between the embeddings of two
+        images, 1 where all are one point: consistency says something only above it. MoCo only: `lag`, the distance between the weights of the two
         encoders over the length of the query encoder's; `key_cosine`, the mean cosine of an image's
         query and key. Curve, MoCo only: `age` in steps and `consistency`, the mean cosine between the
         key of an image then and now. Map: `points` as `encode_points` makes them.
         """
-        figures = {"loss_std": float(losses.std(correction=0))}
+        embeddings = self._embed(nn.Sequential(method.encoder, method.head))
+        figures = {"loss_std": float(losses.std(correction=0)), "embedding_cosine": _cosine_of_two(embeddings)}
         curve: dict[str, Any] = {}
         if isinstance(method, MoCo):
             now = self._embed(method.key_encoder)
             figures["lag"] = lag(method)
-            figures["key_cosine"] = _cosine(now, self._embed(nn.Sequential(method.encoder, method.head)))
+            figures["key_cosine"] = _cosine(now, embeddings)
             ages = [age for age in AGES if step - age in self.keys]
             curve = {"age": ages, "consistency": [round(_cosine(self.keys[step - age], now), 5) for age in ages]}
         self.points = flatten(extract(method.encoder, self.shown), self.points)
@@ -118,6 +120,12 @@ def decode_points(text: str) -> Tensor:
     if not raw or len(raw) % 2:
         raise ValueError(f"points hold {len(raw)} bytes; allowed: an even number, 2 or more")
     return torch.frombuffer(raw, dtype=torch.int8).view(-1, 2).double() * (REACH / 127)
+
+
+def _cosine_of_two(z: Tensor) -> float:
+    """Mean cosine between two different rows of unit vectors (n, d)."""
+    count = len(z)
+    return float((z.sum(dim=0).square().sum() - z.square().sum()) / (count * (count - 1)))
 
 
 def _cosine(a: Tensor, b: Tensor) -> float:

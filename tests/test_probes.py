@@ -58,7 +58,15 @@ def test_simclr_has_no_keys(images):
     method = build_method(Recipe("simclr", "micro", batch=16))
     probe.after_step(method, 3)
     figures, curve = probe.end_epoch(method, 4, torch.tensor([1.0, 3.0]))
-    assert figures == {"loss_std": 1.0} and set(curve) == {"points"}
+    assert set(figures) == {"loss_std", "embedding_cosine"} and figures["loss_std"] == 1
+    assert set(curve) == {"points"}
+
+
+def test_the_cosine_of_two_is_that_of_a_slow_loop():
+    z = torch.nn.functional.normalize(torch.randn(7, 3, generator=torch.Generator().manual_seed(0)), dim=1)
+    pairs = [float(z[i] @ z[j]) for i in range(7) for j in range(7) if i != j]
+    assert probes._cosine_of_two(z) == pytest.approx(sum(pairs) / len(pairs), abs=1e-6)
+    assert probes._cosine_of_two(torch.ones(5, 4) / 2) == pytest.approx(1)
 
 
 def test_lag_is_a_distance_over_a_length():
