@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from minilab.data import fetch, open_images
 from minilab.files import check_writable, written_aside
 from minilab.recipe import METHODS, OPTIMIZERS, PRECISIONS, Recipe
 
+SHAPES_BATCH = 64  # ten epochs of 10,000 images are 390 steps of 256: too few for MoCo to learn Shapes
 TYPES = {"int": int, "int | None": int, "float": float, "str": str, "float | None": float}
 
 
@@ -63,7 +64,10 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         flag = f"--{field.name.replace('_', '-')}"
         if field.name == "method":
             continue
-        if field.type == "bool":
+        if field.name == "batch":
+            help_text = f"(default: {field.default}; {SHAPES_BATCH} on Shapes)"
+            parser.add_argument(flag, type=int, help=help_text)
+        elif field.type == "bool":
             parser.add_argument(flag, action="store_true")
         else:
             allowed = f"; one of {', '.join(choices[field.name])}" if field.name in choices else ""
@@ -90,8 +94,9 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
 def _sweep(options: argparse.Namespace) -> None:
     from minilab import sweep
     from minilab.grids import GRIDS
+    from minilab.records.store import RUNS
 
-    folder = options.out or sweep.RUNS
+    folder = options.out or RUNS
     if options.list:
         print(sweep.listing(folder))
         return
@@ -118,13 +123,16 @@ def _train(options: argparse.Namespace) -> None:
     from minilab.records import record_of, save_record
     from minilab.training import train
 
-    recipe = Recipe(**{field.name: getattr(options, field.name) for field in fields(Recipe)})
+    given = {field.name: getattr(options, field.name) for field in fields(Recipe)}
+    recipe = Recipe(**{name: value for name, value in given.items() if name != "batch" or value is not None})
     picture = options.picture or Path(f"{recipe.method}.png")
     for path in (options.out, options.checkpoint, picture):
         if path is not None:
             check_writable(path)
     images = open_images(options.data)
     images = images.subset(options.images)
+    if options.batch is None and images.name.startswith("Shapes"):
+        recipe = replace(recipe, batch=SHAPES_BATCH)
     print(f"{recipe.method} on {images.name}, {len(images.train)} images, {recipe.epochs} epochs", file=sys.stderr)
     run = train(recipe, images, device=options.device, checkpoint=options.checkpoint)
     _print_history(run.history)

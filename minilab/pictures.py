@@ -13,6 +13,7 @@ from minilab.data import Images
 from minilab.evaluation import extract
 from minilab.losses import normalize
 from minilab.recipe import Recipe
+from minilab.records.store import Record
 
 
 def nearest(bank: Tensor, queries: Tensor, count: int) -> Tensor:
@@ -91,6 +92,40 @@ def draw_gauges(axes: Any, history: list[dict[str, float]]) -> None:
     axes.set(xlabel="epoch", ylabel="relative to epoch 1")
     axes.set_ylim(bottom=0)
     axes.legend()
+
+
+def by_setting(records: list[Record], field: str, figure: str = "knn") -> dict[Any, list[float]]:
+    """The last epoch's `figure` of each record, by the value of the recipe's `field`: one number a seed, sorted."""
+    found: dict[Any, list[float]] = {}
+    for record in records:
+        found.setdefault(getattr(record.recipe, field), []).append(record.last(figure))
+    return {setting: sorted(values) for setting, values in sorted(found.items())}
+
+
+def draw_settings(axes: Any, values: dict[Any, list[float]], label: str | None = None, **line: Any) -> None:
+    """Draw a line through the means of `by_setting`, with a small mark for every seed; settings evenly spaced."""
+    places = range(len(values))
+    axes.plot(places, [float(np.mean(seeds)) for seeds in values.values()], label=label, **line)
+    for place, seeds in zip(places, values.values(), strict=True):
+        axes.plot([place] * len(seeds), seeds, "_", color=line.get("color", "black"), markersize=9)
+    axes.set_xticks(places, [f"{setting:,}" if isinstance(setting, int) else str(setting) for setting in values])
+
+
+def table_of_settings(columns: dict[str, dict[Any, list[float]]], head: str) -> str:
+    """`by_setting` of several kinds of run as text: mean, then least to greatest over the seeds, and how many."""
+    settings = sorted({setting for values in columns.values() for setting in values})
+    lines = [f"{head:>10s}  " + "  ".join(f"{name:^24s}" for name in columns)]
+    for setting in settings:
+        cells = [_mean_and_spread(values.get(setting, [])) for values in columns.values()]
+        shown = f"{setting:,}" if isinstance(setting, int) else str(setting)
+        lines.append(f"{shown:>10s}  " + "  ".join(f"{cell:^24s}" for cell in cells))
+    return "\n".join(lines)
+
+
+def _mean_and_spread(seeds: list[float]) -> str:
+    if not seeds:
+        return "-"
+    return f"{np.mean(seeds):.3f} ({min(seeds):.3f}-{max(seeds):.3f}, n={len(seeds)})"
 
 
 def picture_of_history(recipe: Recipe, data: str, history: list[dict[str, float]]) -> Figure:

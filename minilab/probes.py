@@ -45,11 +45,12 @@ class Probe:
     def end_epoch(self, method: SimCLR | MoCo, step: int, losses: Tensor) -> tuple[dict[str, float], dict[str, Any]]:
         """Figures for the history, and this epoch's curve and map.
 
-        Figures: `loss_std` over the epoch's steps; `embedding_cosine`, the mean cosine between the embeddings of two
-        images, 1 where all are one point: consistency says something only above it. MoCo only: `lag`, the distance between the weights of the two
-        encoders over the length of the query encoder's; `key_cosine`, the mean cosine of an image's
-        query and key. Curve, MoCo only: `age` in steps and `consistency`, the mean cosine between the
-        key of an image then and now. Map: `points` as `encode_points` makes them.
+        Figures: `loss_std` over the epoch's steps; `embedding_cosine`, the mean cosine between the
+        embeddings of two images, 1 where all are one point: consistency says something only above it.
+        MoCo only: `lag`, the distance between the weights of the two encoders over the length of the
+        query encoder's; `key_cosine`, the mean cosine of an image's query and key. Curve, MoCo only: `age`
+        in steps and `consistency`, the mean cosine between the key of an image then and now.
+        Map: `points` as `encode_points` makes them.
         """
         embeddings = self._embed(nn.Sequential(method.encoder, method.head))
         figures = {"loss_std": float(losses.std(correction=0)), "embedding_cosine": _cosine_of_two(embeddings)}

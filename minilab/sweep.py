@@ -21,10 +21,9 @@ import torch
 from tqdm import tqdm
 
 from minilab.grids import GRIDS, Cell, grid
-from minilab.records.store import HERE, load_record, record_of, save_record
+from minilab.records.store import load_record, record_of, save_record
 from minilab.training import Run, train
 
-RUNS = HERE / "runs"
 TRIES = 3  # of a run whose process was killed
 
 

@@ -49,12 +49,21 @@ def test_train_writes_a_record_and_a_picture_and_show_draws_it(method, capsys):
     assert Path("run.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_batch_is_smaller_on_shapes_unless_it_is_given():
+    quick = [word for word in QUICK if word not in ("--batch", "16")]
+    assert cli.main(["train", "simclr", *quick, "--out", "run.json"]) == 0
+    assert load_record("run.json").recipe.batch == cli.SHAPES_BATCH
+    assert cli.main(["train", "simclr", *QUICK, "--out", "run.json"]) == 0
+    assert load_record("run.json").recipe.batch == 16
+
+
 def test_every_field_of_a_recipe_is_an_option():
     options = cli._parser().parse_args(["train", "moco", "--momentum", "0.5", "--learning-rate", "0.3", "--symmetric"])
     assert options.momentum == 0.5 and options.learning_rate == 0.3 and options.symmetric is True
     defaults = Recipe("moco").to_dict()
     assert all(hasattr(options, name) for name in defaults)
-    untouched = set(defaults) - {"momentum", "learning_rate", "symmetric"}
+    untouched = set(defaults) - {"momentum", "learning_rate", "symmetric", "batch"}
+    assert options.batch is None  # which depends on the images
     assert all(getattr(options, name) == defaults[name] for name in untouched)
 
 

@@ -1,11 +1,22 @@
 """Pictures show what they say: nearest neighbours, the query apart, another class faded."""
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 
 from minilab.data import shapes
-from minilab.pictures import _one_of_each, draw_neighbours, nearest, picture_of_history, picture_of_run
+from minilab.pictures import (
+    _one_of_each,
+    by_setting,
+    draw_neighbours,
+    draw_settings,
+    nearest,
+    picture_of_history,
+    picture_of_run,
+    table_of_settings,
+)
 from minilab.recipe import Recipe
+from minilab.records import Record
 from minilab.training import build_method
 
 HISTORY = [
@@ -54,3 +65,27 @@ def test_pictures_of_a_run_are_drawn(tmp_path):
         assert (tmp_path / "x.png").stat().st_size > 5_000
     titles = [axes.get_ylabel() for axes in figure.axes]
     assert titles == ["loss (nats)", "kNN accuracy", "relative to epoch 1"]
+
+
+def recorded(queue: int, seed: int, knn: float) -> Record:
+    history = [{**HISTORY[0], "knn": 0.9}, {**HISTORY[1], "knn": knn}]
+    return Record(Recipe("moco", queue=queue, seed=seed), {}, {}, "cpu", "float32", history, [], [{}, {}])
+
+
+def test_settings_are_sorted_and_seeds_told_apart():
+    records = [recorded(1024, 0, 0.5), recorded(256, 1, 0.4), recorded(256, 0, 0.2)]
+    values = by_setting(records, "queue")
+    assert values == {256: [0.2, 0.4], 1024: [0.5]} and list(values) == [256, 1024]
+    axes = Figure().subplots()
+    draw_settings(axes, values, color="red", marker="o")
+    line, *marks = axes.lines
+    assert np.allclose(line.get_ydata(), [0.3, 0.5]) and [list(m.get_ydata()) for m in marks] == [[0.2, 0.4], [0.5]]
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["256", "1,024"]
+
+
+def test_the_table_says_mean_spread_and_how_many():
+    records = [recorded(1024, 0, 0.5), recorded(256, 1, 0.4), recorded(256, 0, 0.2)]
+    head, first, second = table_of_settings({"MoCo": by_setting(records, "queue"), "none": {}}, "queue").splitlines()
+    assert head.split() == ["queue", "MoCo", "none"]
+    assert first.split() == ["256", "0.300", "(0.200-0.400,", "n=2)", "-"]
+    assert second.split() == ["1,024", "0.500", "(0.500-0.500,", "n=1)", "-"]

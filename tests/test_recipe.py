@@ -14,6 +14,10 @@ WRONG = [
     ("encoder", "vit", "tiny, small"),
     ("precision", "int8", "auto, float32"),
     ("optimizer", "adam", "sgd, lars"),
+    ("accumulation", "exact", "gradcache, naive"),
+    ("chunk", 1, "a whole number from 2 to 256"),
+    ("chunk", 257, "a whole number from 2 to 256"),
+    ("chunk", 51, "one that leaves no single image of 256"),
     ("batch", 1, "a whole number from 2"),
     ("batch", 2.0, "a whole number from 2"),
     ("batch", True, "a whole number from 2"),
@@ -48,6 +52,11 @@ def test_a_wrong_value_is_named(name, value, allowed):
 
 def test_every_field_has_a_wrong_value_above():
     assert {field.name for field in dataclasses.fields(Recipe)} == {name for name, _, _ in WRONG}
+
+
+def test_a_chunk_is_a_batch_norm_group_already():
+    with pytest.raises(ValueError, match="bn_groups is 4; allowed: 1 with a chunk"):
+        Recipe("simclr", chunk=64, bn_groups=4)
 
 
 def test_it_is_frozen_and_comes_back_from_its_dictionary():

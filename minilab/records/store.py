@@ -19,11 +19,13 @@ import torch
 
 import minilab
 from minilab.files import written_aside
+from minilab.grids import grid
 from minilab.probes import POINTS, decode_points
 from minilab.recipe import Recipe
 from minilab.training import Run
 
 HERE = Path(__file__).parent
+RUNS = HERE / "runs"  # those of the grids
 MEASURED = (
     "epoch", "loss", "loss_reference", "knn", "spread", "effective_rank", "alignment", "uniformity",
     "seconds", "images_per_second",
@@ -116,6 +118,18 @@ def named(name: str) -> Record:
     if name not in known:
         raise ValueError(f"no record is called {name!r}; there are: {', '.join(known) or 'none'}")
     return load_record(known[name])
+
+
+def of_grid(name: str) -> list[Record]:
+    """The recorded runs of a grid, in its order; those that are missing are left out.
+
+    Raises `ValueError` if there is no grid of this name, or none of its runs is recorded.
+    """
+    paths = [RUNS / f"{cell.name}.json" for cell in grid(name).cells]
+    records = [load_record(path) for path in paths if path.exists()]
+    if not records:
+        raise ValueError(f"no run of the grid {name!r} is recorded; `minilab sweep {name}` makes them")
+    return records
 
 
 def _parse(values: Any) -> Record:

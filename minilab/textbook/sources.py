@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minilab.grids import GRIDS, grid
+
 CHAPTERS, NOTEBOOKS = Path("book/chapters"), Path("notebooks")
 CARDS, RECORDS = Path("book/cards"), Path("minilab/records")
 
@@ -119,13 +121,15 @@ def _module_files(root: Path, name: tuple[str, ...]) -> list[Path]:
 
 
 def _named_data(root: Path, trees: Iterable[ast.Module]) -> list[Path]:
-    """The card files and records that a text in the code names, by card id or by file name.
+    """The card files and records that a text in the code names, by card id, file name or grid.
 
     An f-string names whatever it could become: f"first-{name}" names first-moco.
     """
     patterns = [pattern for tree in trees for node in ast.walk(tree) if (pattern := _pattern(node))]
     wanted = re.compile("|".join(patterns) or "(?!)")
-    records = [path for path in (root / RECORDS).glob("**/*.json") if wanted.fullmatch(path.stem)]
+    stems = {cell.name for name in GRIDS if wanted.fullmatch(name) for cell in grid(name).cells}
+    paths = (root / RECORDS).glob("**/*.json")
+    records = [path for path in paths if wanted.fullmatch(path.stem) or path.stem in stems]
     cards = [path for path in (root / CARDS).glob("*.yml") if any(map(wanted.fullmatch, _card_ids(path)))]
     return sorted(records + cards)
 

@@ -16,7 +16,7 @@ from minilab.textbook.execute import is_stale
 from minilab.textbook.sources import Chapter, find_chapters, orphans
 
 ROOT = Path(__file__).resolve().parents[2]
-CHAPTERS = find_chapters(ROOT)
+CHAPTERS = find_chapters(ROOT)  # and the executed pages to look up, which have no quiz and no clock
 PARTS = [
     "The question",
     "The answer",
@@ -42,7 +42,12 @@ SITE_ONLY = [
 TAGS = re.compile(r"</?([a-z][a-z0-9]*)\b([^>]*)>")
 PLAIN_TAGS = {"details", "summary", "span", "em", "strong", "sub", "sup", "br", "code"}
 
-every_chapter = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+every_page = pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda chapter: chapter.name)
+every_chapter = pytest.mark.parametrize(
+    "chapter",
+    [chapter for chapter in CHAPTERS if not chapter.name.startswith("lookup/")],
+    ids=lambda chapter: chapter.name,
+)
 
 
 def cells(chapter: Chapter, kind: str) -> list[Any]:
@@ -73,7 +78,7 @@ def test_there_are_chapters() -> None:
     assert CHAPTERS
 
 
-@every_chapter
+@every_page
 def test_notebook_matches_its_source(chapter: Chapter) -> None:
     assert not is_stale(chapter), "run `make notebooks`"
 
@@ -92,7 +97,7 @@ def test_eight_parts_in_order(chapter: Chapter) -> None:
         assert len(heading) <= 44, "a long heading makes a phone's page too wide"
 
 
-@every_chapter
+@every_page
 def test_top_names_run_time_and_colab(chapter: Chapter) -> None:
     top = parts(chapter)[""]
     assert re.search(r"\*\*Run time:\*\*.*\d+.*two CPU cores", top)
@@ -142,7 +147,7 @@ def test_exercise_has_a_check_and_a_folded_solution(chapter: Chapter) -> None:
     assert re.search(r"^(assert |check\()", exercise, flags=re.MULTILINE)
 
 
-@every_chapter
+@every_page
 def test_markdown_reads_everywhere(chapter: Chapter) -> None:
     text = prose(chapter)
     for pattern in SITE_ONLY:
@@ -156,14 +161,14 @@ def test_markdown_reads_everywhere(chapter: Chapter) -> None:
     assert not re.search(r"!\[[^\]]*\]\(https?:", text), "a picture from another site"
 
 
-@every_chapter
+@every_page
 def test_code_cells_are_short(chapter: Chapter) -> None:
     for cell in cells(chapter, "code"):
         if "hide-input" not in cell.metadata.get("tags", []):
             assert len(cell.source.splitlines()) <= MOST_LINES_SHOWN, cell.source
 
 
-@every_chapter
+@every_page
 def test_first_cell_leaves_torch_and_numpy_alone(chapter: Chapter) -> None:
     code = "\n".join(cell.source for cell in cells(chapter, "code"))
     for line in re.findall(r".*\bpip3? install\b.*", code):
@@ -197,7 +202,7 @@ def test_the_solution_passes_the_check(chapter: Chapter, capsys: pytest.CaptureF
     assert re.search(r"All \d+ cases are right", capsys.readouterr().out)
 
 
-@every_chapter
+@every_page
 def test_outputs_are_clean_and_pictures_described(chapter: Chapter) -> None:
     notebook = json.loads(chapter.notebook.read_text(encoding="utf-8"))
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
@@ -212,7 +217,7 @@ def test_outputs_are_clean_and_pictures_described(chapter: Chapter) -> None:
             assert re.search(r'aria-label="[^"]{20,}"', svg)
 
 
-@every_chapter
+@every_page
 def test_notebook_tells_colab_what_it_needs(chapter: Chapter) -> None:
     metadata = json.loads(chapter.notebook.read_text(encoding="utf-8"))["metadata"]
     assert metadata["kernelspec"]["name"] == "python3"
@@ -220,7 +225,7 @@ def test_notebook_tells_colab_what_it_needs(chapter: Chapter) -> None:
     assert "colab" in metadata
 
 
-@every_chapter
+@every_page
 def test_chapter_is_in_the_contents_and_on_the_first_page(chapter: Chapter) -> None:
     assert f"notebooks/{chapter.name}\n" in (ROOT / "_toc.yml").read_text()
     first = (ROOT / "book" / "index.md").read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from minilab.data import shapes
 from minilab.recipe import Recipe
-from minilab.records import Record, load_record, named, record_of, save_record
+from minilab.records import Record, load_record, named, record_of, save_record, store
 from minilab.records.store import HERE, MEASURED
 from minilab.training import Run, build_method, train
 
@@ -44,6 +45,17 @@ def test_the_last_figure_by_name(record):
     assert record.last("knn") == record.history[-1]["knn"]
     with pytest.raises(ValueError, match="'accuracy' is not in the history; allowed: epoch, loss"):
         record.last("accuracy")
+
+
+def test_a_grid_gives_those_of_its_runs_that_are_recorded(record, tmp_path, monkeypatch):
+    monkeypatch.setattr(store, "RUNS", tmp_path)
+    with pytest.raises(ValueError, match="no run of the grid 'queue' is recorded; `minilab sweep queue` makes them"):
+        store.of_grid("queue")
+    for name in ("moco-queue256-seed1", "moco-queue256-seed0", "simclr-seed0"):
+        save_record(replace(record, recipe=replace(record.recipe, seed=int(name[-1]))), tmp_path / f"{name}.json")
+    assert [found.recipe.seed for found in store.of_grid("queue")] == [0, 1]
+    with pytest.raises(ValueError, match="grid is 'queues'; allowed: momentum"):
+        store.of_grid("queues")
 
 
 def test_a_run_with_no_epoch_has_no_record():

@@ -44,7 +44,8 @@ def pages_in_toc(toc: Any) -> list[str]:
 
 
 PAGES = pages_in_toc(yaml.safe_load((ROOT / "_toc.yml").read_text()))
-CHAPTERS = [page for page in PAGES if page.startswith("notebooks/")]
+EXECUTED = [page for page in PAGES if page.startswith("notebooks/")]
+CHAPTERS = [page for page in EXECUTED if not page.startswith("notebooks/lookup/")]  # with a quiz and a clock
 
 
 @dataclass

@@ -9,12 +9,13 @@ from html import unescape
 
 import pytest
 import yaml
-from conftest import CHAPTERS, PAGES, ROOT, Visit
+from conftest import CHAPTERS, EXECUTED, PAGES, ROOT, Visit
 
 from minilab.textbook.cards import Card, load_bank
 
 pytestmark = pytest.mark.browser
 every_chapter = pytest.mark.parametrize("name", CHAPTERS)
+every_notebook = pytest.mark.parametrize("name", EXECUTED)
 
 
 def cards_on(name: str) -> list[Card]:
@@ -116,7 +117,7 @@ def test_answers_are_folded_and_open(open_page: Callable[..., Visit], name: str)
         assert body.is_visible()
 
 
-@every_chapter
+@every_notebook
 def test_colab_button_opens_this_notebook(open_page: Callable[..., Visit], name: str) -> None:
     repository = yaml.safe_load((ROOT / "_config.yml").read_text())["repository"]
     path = repository["url"].removeprefix("https://github.com/")
@@ -127,7 +128,7 @@ def test_colab_button_opens_this_notebook(open_page: Callable[..., Visit], name:
     assert (ROOT / f"{name}.ipynb").is_file()
 
 
-@every_chapter
+@every_notebook
 def test_figures_follow_the_theme(open_page: Callable[..., Visit], name: str) -> None:
     inks = set()
     for theme in ("light", "dark"):

@@ -83,6 +83,17 @@ def test_a_change_shows_in_its_own_hash(root: Path, changed: str, field: str | N
     assert [name for name in before if before[name] != after[name]] == ([field] if field else [])
 
 
+def test_a_grid_stands_for_the_records_of_its_runs(root: Path) -> None:
+    chapter, cells = Chapter(root, "basics/first"), ['of_grid("momentum")']
+    before = fingerprint(chapter, cells)
+    runs = root / "minilab/records/runs"
+    runs.mkdir()
+    (runs / "simclr-seed0.json").write_text("{}")  # of another grid
+    assert fingerprint(chapter, cells) == before
+    (runs / "moco-momentum0.9-seed1.json").write_text("{}")
+    assert fingerprint(chapter, cells) != before
+
+
 def test_data_that_no_text_names_is_left_out(root: Path) -> None:
     chapter = Chapter(root, "basics/first")
     cells = ['f"{name}"', 'print("first")']
