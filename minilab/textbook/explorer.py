@@ -41,11 +41,11 @@ def widget(records: list[Record], field: str, label: str, first: tuple[str, str]
     class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         _esm = HERE / "explorer.js"
         _css = HERE / "explorer.css"
-        title = traitlets.Unicode().tag(sync=True)
-        runs = traitlets.List().tag(sync=True)
-        labels = traitlets.List().tag(sync=True)
-        classes = traitlets.List().tag(sync=True)
-        first = traitlets.List().tag(sync=True)
+        title: Any = traitlets.Unicode().tag(sync=True)
+        runs: Any = traitlets.List().tag(sync=True)
+        labels: Any = traitlets.List().tag(sync=True)
+        classes: Any = traitlets.List().tag(sync=True)
+        first: Any = traitlets.List().tag(sync=True)
 
     return Explorer(**contents(records, field, label, first))
 
