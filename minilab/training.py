@@ -260,7 +260,7 @@ def check_fit(recipe: Recipe, images: Images) -> None:
         raise ValueError(f"batch is {recipe.batch}; allowed: at most the number of images, {count}")
     if recipe.method == "moco" and recipe.queue > count - recipe.batch:
         warnings.warn(
-            f"queue is {recipe.queue} and there are {count} images: a query meets old keys of its own image as "
-            f"negatives. Below {count - recipe.batch} (images - batch) it does not.",
+            f"queue is {recipe.queue} and there are {count} images: each query meets old keys of its own image as "
+            f"negatives. With a queue of a small share of the images few queries do.",
             stacklevel=3,
         )

@@ -17,10 +17,11 @@ def start(minutes: float) -> None:
 
     use_book_style()
     device = pick_device()
+    time = f"{minutes:g} minute{'' if minutes == 1 else 's'}"
     print(f"Device: {describe_device(device)}.")
     if device.type == "cpu":
-        print(f"This chapter takes about {minutes:g} minutes on two CPU cores.")
+        print(f"This chapter takes about {time} on two CPU cores.")
     else:
-        print(f"This chapter takes about {minutes:g} minutes on two CPU cores, and less on a GPU.")
+        print(f"This chapter takes about {time} on two CPU cores, and less on a GPU.")
     if torch.get_num_threads() < 2:
         print("Only one thread is in use here: expect about twice that.")

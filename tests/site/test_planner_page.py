@@ -10,8 +10,8 @@ import pytest
 from conftest import serving, watch
 from playwright.sync_api import Browser, Page
 
-import minilab.textbook.planner as planner
 from minilab.memory import NETWORKS, Budget, device_bytes, largest_batch, recommend
+from minilab.textbook.planner import HERE, START
 
 pytestmark = pytest.mark.browser
 networks = {name: asdict(network) for name, network in NETWORKS.items()}
@@ -26,7 +26,7 @@ MODEL = """async ([networks, budget]) => {
 def page(browser: Browser, tmp_path: Path) -> Page:
     """An empty page beside the planner's script."""
     for name in ("planner.js", "planner.css"):
-        (tmp_path / name).write_text((planner.HERE / name).read_text())
+        (tmp_path / name).write_text((HERE / name).read_text())
     (tmp_path / "index.html").write_text(
         "<!doctype html><html lang=en><title>t</title><link rel=icon href=data:,><link rel=stylesheet href=planner.css>"
     )
@@ -76,7 +76,7 @@ def test_a_hundred_random_budgets_agree(page: Page) -> None:
 
 
 def test_every_control_changes_what_it_claims_to(page: Page) -> None:
-    page.evaluate(MODEL, [networks, asdict(planner.START)])
+    page.evaluate(MODEL, [networks, asdict(START)])
     cell = page.locator(".planner tbody tr")
 
     def total() -> list[str]:
@@ -109,7 +109,7 @@ def test_every_control_changes_what_it_claims_to(page: Page) -> None:
 
 @pytest.mark.parametrize("value", ["", "0", "-3", "2.5"])
 def test_a_number_that_makes_no_sense_is_told(page: Page, value: str) -> None:
-    page.evaluate(MODEL, [networks, asdict(planner.START)])
+    page.evaluate(MODEL, [networks, asdict(START)])
     page.get_by_label("Images a step").fill(value)
     assert page.locator(".planner-wrong").inner_text() == "Images a step, N: a number from 2 to 1,048,576."
     assert page.locator(".planner table").count() == 0

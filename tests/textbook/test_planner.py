@@ -6,8 +6,7 @@ from dataclasses import replace
 import pytest
 
 from minilab.memory import NETWORKS, recommend
-from minilab.textbook import planner as module
-from minilab.textbook.planner import START, still, widget
+from minilab.textbook.planner import HERE, START, still, widget
 
 
 def test_the_widget_has_the_networks_and_the_budget():
@@ -18,7 +17,7 @@ def test_the_widget_has_the_networks_and_the_budget():
 
 
 def test_the_script_writes_text_and_never_markup():
-    script = (module.HERE / "planner.js").read_text()
+    script = (HERE / "planner.js").read_text()
     assert not any(word in script for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "eval(", "http"))
 
 
