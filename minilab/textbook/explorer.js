@@ -85,12 +85,12 @@ function byAge(runs, epoch) {
   const at = runs.map((run) => ({ run, curve: run.curves[Math.min(epoch, run.curves.length) - 1], entry: entryAt(run, epoch) }));
   if (!at.some(({ curve: c }) => c.age && c.age.length)) return null;
   const ages = [1, 4, 16, 64, 256], log = (age) => Math.log2(age) / 2;
-  const area = panel("Do old keys still agree?", "age of a key in steps", [0, 4], [0, 1], ages.map((age) => [log(age), `${age}`]));
+  const area = panel("Do old keys still agree?", "age of a key in steps", [0, 4], [-1, 1], ages.map((age) => [log(age), `${age}`]));
   at.forEach(({ run, curve: c, entry }, side) => {
     if (!c.age) return;
-    const y = area.up(Math.max(0, entry.embedding_cosine));
+    const y = area.up(entry.embedding_cosine);
     area.svg.append(shape("path", { d: `M${LEFT} ${y}H${WIDTH - RIGHT}`, stroke: COLOURS[run.method], "stroke-dasharray": "1 3" }));
-    curve(area, c.age.map((age, i) => [log(age), Math.max(0, c.consistency[i])]), run, side);
+    curve(area, c.age.map((age, i) => [log(age), c.consistency[i]]), run, side);
   });
   area.svg.setAttribute("aria-label", "Cosine between the key of an image then and now, by the age of the key.");
   area.figure.append(make("p", {}, "Cosine of an image's key then and now. Dotted: of two different images."));
