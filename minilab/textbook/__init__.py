@@ -3,6 +3,7 @@
 Nothing in the lab imports this package; it may import the lab.
 """
 
+from minilab.textbook.album import album
 from minilab.textbook.exercise import check
 from minilab.textbook.explorer import explore
 from minilab.textbook.figures import show
@@ -11,4 +12,4 @@ from minilab.textbook.quiz import quiz
 from minilab.textbook.start import start
 from minilab.textbook.style import COLOURS, LINES, use_book_style
 
-__all__ = ["COLOURS", "LINES", "check", "explore", "planner", "quiz", "show", "start", "use_book_style"]
+__all__ = ["COLOURS", "LINES", "album", "check", "explore", "planner", "quiz", "show", "start", "use_book_style"]

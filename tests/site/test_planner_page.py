@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -23,7 +24,7 @@ MODEL = """async ([networks, budget]) => {
 
 
 @pytest.fixture()
-def page(browser: Browser, tmp_path: Path) -> Page:
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """An empty page beside the planner's script."""
     for name in ("planner.js", "planner.css"):
         (tmp_path / name).write_text((HERE / name).read_text())
