@@ -94,6 +94,7 @@ NETWORKS = {
     "resnet50": Network((3, 4, 6, 3), (64, 128, 256, 512), 4, (7, 2), True),
 }
 OVERHEAD = 10**9  # bytes that a GPU's own libraries take, roughly: an assumption, not a count
+USABLE = 0.9  # of a device's memory: the rest is for what lives within a layer, and for gaps
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,8 @@ def device_bytes(budget: Budget, method: str, batch: int | None = None) -> dict[
 
 
 def largest_batch(budget: Budget, method: str) -> int:
-    """The most images a step that fit on the budget's devices, a multiple of their number; 0 if none does."""
-    room, low, high = int(budget.gigabytes * 10**9), 0, 2**20
+    """The most images a step that fit in `USABLE` of each device, a multiple of their number; 0 if none does."""
+    room, low, high = USABLE * budget.gigabytes * 10**9, 0, 2**20
     while low < high:  # images on a device; bisection, because logits grow with the square
         middle = (low + high + 1) // 2
         if sum(device_bytes(budget, method, middle * budget.devices).values()) <= room:
@@ -174,7 +175,7 @@ ENOUGH = 256  # images a step from which SimCLR is within about two points of it
 
 def recommend(budget: Budget) -> tuple[str, list[str]]:
     """A place to start, "simclr", "moco" or "neither", and the reasons in words. A rule of thumb, to be tried out."""
-    room = budget.gigabytes * 10**9
+    room = USABLE * budget.gigabytes * 10**9
     needs = {method: sum(device_bytes(budget, method).values()) for method in ("simclr", "moco")}
     most = largest_batch(budget, "simclr")
     age = -(-budget.queue // budget.batch)

@@ -1,6 +1,6 @@
 // The budget planner: minilab/memory.py's arithmetic, on the page. A test compares the two on random budgets.
 
-const OVERHEAD = 1e9, ENOUGH = 256;
+const OVERHEAD = 1e9, USABLE = 0.9, ENOUGH = 256;
 const halved = (side, stride) => Math.ceil(side / stride);
 
 function convolutions(network, size) {
@@ -42,7 +42,7 @@ export function deviceBytes(budget, networks, method, batch = budget.batch) {
 }
 
 export function largestBatch(budget, networks, method) {
-  const room = Math.trunc(budget.gigabytes * 1e9);
+  const room = USABLE * budget.gigabytes * 1e9;
   let low = 0, high = 2 ** 20;
   while (low < high) {
     const middle = Math.floor((low + high + 1) / 2);
@@ -55,7 +55,7 @@ export function largestBatch(budget, networks, method) {
 const n = (value) => value.toLocaleString("en-US");
 
 export function recommend(budget, networks) {
-  const room = budget.gigabytes * 1e9, need = (method) => sum(Object.values(deviceBytes(budget, networks, method)));
+  const room = USABLE * budget.gigabytes * 1e9, need = (method) => sum(Object.values(deviceBytes(budget, networks, method)));
   const simclr = need("simclr"), moco = need("moco"), most = largestBatch(budget, networks, "simclr");
   const age = Math.ceil(budget.queue / budget.batch);
   if (simclr <= room && budget.batch >= ENOUGH)
@@ -112,13 +112,13 @@ const gigabytes = (bytes) => (bytes / 1e9 >= 0.01 ? (bytes / 1e9).toFixed(2) : b
 function table(parts, budget, networks) {
   const row = (head, cells) => make("tr", {}, make("th", { scope: "row" }, head), ...cells.map((cell) => make("td", {}, cell)));
   const methods = Object.keys(NAMES), totals = methods.map((method) => sum(Object.values(parts[method])));
-  const fits = totals.map((total) => (total <= budget.gigabytes * 1e9 ? "fits" : "does not fit"));
+  const fits = totals.map((total) => (total <= USABLE * budget.gigabytes * 1e9 ? "fits" : "does not fit"));
   return make("table", {},
     make("thead", {}, make("tr", {}, make("td", {}, "GB on each device"), ...methods.map((m) => make("th", { scope: "col" }, NAMES[m])))),
     make("tbody", {},
       ...KINDS.map(([kind, words]) => row(words, methods.map((method) => gigabytes(parts[method][kind])))),
       row("in all", totals.map(gigabytes)),
-      row(`in ${n(budget.gigabytes)} GB`, fits),
+      row(`in 90 % of ${n(budget.gigabytes)} GB`, fits),
       row("most images a step that fit", methods.map((method) => n(largestBatch(budget, networks, method))))));
 }
 

@@ -104,7 +104,7 @@ def test_every_control_changes_what_it_claims_to(page: Page) -> None:
     assert page.locator(".planner-verdict").inner_text() == "Start with MoCo."
     page.get_by_label("Memory of each").fill("1")
     assert page.locator(".planner-verdict").inner_text() == "Neither fits."
-    assert cell.filter(has_text="in 1 GB").locator("td").all_inner_texts() == ["does not fit"] * 2
+    assert cell.filter(has_text="in 90 % of 1 GB").locator("td").all_inner_texts() == ["does not fit"] * 2
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 

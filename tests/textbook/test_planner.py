@@ -26,7 +26,7 @@ def test_the_script_writes_text_and_never_markup():
     [
         ({}, "simclr", "SimCLR fits at 256 images a step: 510 fresh negatives"),
         ({"batch": 64}, "moco", "SimCLR fits at 64 images a step, but has only 126 negatives."),
-        ({"batch": 1536}, "moco", "SimCLR does not fit at 1,536 images a step; 1,048 is the most."),
+        ({"batch": 1536}, "moco", "SimCLR does not fit at 1,536 images a step; 936 is the most."),
         ({"batch": 100_000}, "neither", "Neither fits at 100,000 images a step."),
     ],
 )
