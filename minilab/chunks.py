@@ -59,7 +59,9 @@ def gradcache(method: SimCLR, views: Tensor, chunk: int, scale: Scale, autocast:
     with torch.no_grad(), autocast, statistics_kept(method):
         for part in parts:
             states.append(random_state(views.device))
-            embeddings.append(method.embed(part).float().unflatten(0, (2, -1)))  # (2, n, dim)
+            embedded = method.embed(part)
+            embedded = embedded if embedded.dtype == torch.float64 else embedded.float()
+            embeddings.append(embedded.unflatten(0, (2, -1)))  # (2, n, dim)
     z = torch.cat(embeddings, dim=1).flatten(0, 1).requires_grad_()  # (2N, dim)
     loss = method.loss(z)
     (gradient,) = torch.autograd.grad(scale(loss), z)

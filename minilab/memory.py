@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
@@ -30,6 +32,38 @@ def activation_bytes(method: nn.Module, views: Tensor) -> int:
         waiting.clear()
     del loss
     return sum(kept.values())
+
+
+def peak_saved_bytes(work: Callable[[], Any], module: nn.Module) -> tuple[Any, int]:
+    """What `work()` returns, and the most bytes that autograd kept at any moment in it, `module`'s own not counted.
+
+    A piece of memory counts from when it is first kept until the last graph that keeps it is gone.
+    """
+    own = {tensor.untyped_storage().data_ptr() for tensor in (*module.parameters(), *module.buffers())}
+    holders: dict[int, int] = {}
+    now = most = 0
+
+    class Held:
+        """A kept tensor, which says when it is let go."""
+
+        def __init__(self, tensor: Tensor) -> None:
+            nonlocal now, most
+            self.tensor, storage = tensor, tensor.untyped_storage()
+            self.place, self.size = storage.data_ptr(), storage.nbytes()
+            holders[self.place] = holders.get(self.place, 0) + 1
+            if holders[self.place] == 1 and self.place not in own:
+                now += self.size
+                most = max(most, now)
+
+        def __del__(self) -> None:
+            nonlocal now
+            holders[self.place] -= 1
+            if holders[self.place] == 0 and self.place not in own:
+                now -= self.size
+
+    with saved_tensors_hooks(Held, lambda held: held.tensor):
+        result = work()
+    return result, most
 
 
 @dataclass(frozen=True)

@@ -258,6 +258,12 @@ def check_fit(recipe: Recipe, images: Images) -> None:
     count = len(images.train)
     if recipe.batch > count:
         raise ValueError(f"batch is {recipe.batch}; allowed: at most the number of images, {count}")
+    if recipe.chunk is not None and recipe.chunk < recipe.batch:
+        warnings.warn(
+            f"chunk is {recipe.chunk}: batch norm uses the statistics of one chunk at a time, so the gradient is not "
+            f"that of a batch of {recipe.batch}, but of bn_groups = {-(-recipe.batch // recipe.chunk)}",
+            stacklevel=3,
+        )
     if recipe.method == "moco" and recipe.queue > count - recipe.batch:
         warnings.warn(
             f"queue is {recipe.queue} and there are {count} images: each query meets old keys of its own image as "

@@ -49,10 +49,9 @@ def views() -> Tensor:
 
 
 @pytest.mark.parametrize("chunk", [2, 3, 5, 7, 8, 24, 100])
-def test_gradcache_is_the_whole_batch_in_float64(views, chunk, monkeypatch):
+def test_gradcache_is_the_whole_batch_in_float64(views, chunk):
     torch.manual_seed(0)
     method = Embedder()
-    monkeypatch.setattr(Tensor, "float", Tensor.double)  # keep float64 where training asks for float32
     loss, gradient = gradients(method, chunks.gradcache, views, chunk)
     whole_loss, whole = gradients(method, chunks.whole, views)
     assert loss.dtype == torch.float64
@@ -84,8 +83,7 @@ def test_a_short_last_chunk_weighs_by_its_images(views):
     torch.testing.assert_close(gradient, expected)
 
 
-def test_dropout_is_replayed_and_the_random_state_moves_on_as_once(views, monkeypatch):
-    monkeypatch.setattr(Tensor, "float", Tensor.double)
+def test_dropout_is_replayed_and_the_random_state_moves_on_as_once(views):
     torch.manual_seed(0)
     method = Embedder(dropout=0.5)
     state = torch.get_rng_state()

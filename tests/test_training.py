@@ -50,6 +50,7 @@ def without_clocks(history):
 
 def assert_same(first, second) -> None:
     assert without_clocks(first.history) == without_clocks(second.history)
+    assert first.curves == second.curves and len(first.curves) == len(first.history)
     a, b = first.method.state_dict(), second.method.state_dict()
     assert a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
 

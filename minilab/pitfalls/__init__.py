@@ -1,0 +1,1 @@
+"""Each trap of contrastive training beside its repair, on the lab's real networks."""
