@@ -119,10 +119,14 @@ def test_bench_writes_fractions_of_the_limit(capsys, monkeypatch):
     from minilab import bench
 
     monkeypatch.setattr(bench, "ROUNDS", 3)
+    monkeypatch.setattr(bench, "BATCHES", (16,))
+    monkeypatch.setattr(bench, "_in_a_process", lambda work, *arguments: work(*arguments))
+    monkeypatch.setattr(bench, "KNN", {"bank": 500, "queries": 100})
     assert cli.main(["bench", "--encoder", "micro", "--batch", "16", "--precision", "float32", "--json", "b.json"]) == 0
     figures = json.loads(Path("b.json").read_text())
-    assert set(figures) == {"simclr", "moco"}
-    for row in figures.values():
+    assert {"simclr", "moco", "queue_step_ratio", "peak_megabytes", "knn", "views_per_second"} == set(figures)
+    assert set(figures["queue_step_ratio"]) == {"4096", "16384", "65536"}
+    for row in (figures["simclr"], figures["moco"]):
         assert row["images_per_second"] > 0
         assert row["fraction_of_limit"] == pytest.approx(row["images_per_second"] / row["limit_images_per_second"])
         assert row["milliseconds"]["views"] < row["milliseconds"]["step"]
