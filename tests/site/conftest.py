@@ -5,6 +5,9 @@ from __future__ import annotations
 import functools
 import http.server
 import re
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +19,9 @@ import pytest
 import yaml
 from browser import find_or_install
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+
+from minilab.textbook.execute import execute
+from minilab.textbook.sources import find_chapters
 
 ROOT = Path(__file__).resolve().parents[2]
 SITE = ROOT / "_build" / "html"
@@ -77,6 +83,42 @@ def serving(folder: Path) -> Iterator[str]:
     yield f"http://127.0.0.1:{server.server_port}"
     server.shutdown()
     server.server_close()
+
+
+@contextmanager
+def book_of(name: str, source: str, root: Path) -> Iterator[str]:
+    """Execute and serve a book of one page, with the configuration and scripts of the real one; gives its address."""
+    shutil.copy(ROOT / "_config.yml", root)
+    shutil.copytree(ROOT / "book" / "site", root / "book" / "site")
+    shutil.copy(ROOT / "book" / "references.bib", root / "book")
+    (root / "_toc.yml").write_text(f"format: jb-book\nroot: notebooks/basics/{name}\n")
+    place = root / "book" / "chapters" / "basics" / f"{name}.md"
+    place.parent.mkdir(parents=True)
+    place.write_text(source)
+    execute(*find_chapters(root))
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(root), "-n", "-W", "--quiet"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with serving(root / "_build" / "html") as url:
+        yield f"{url}/notebooks/basics/{name}.html"
+
+
+@contextmanager
+def script_alone(browser: Browser, folder: Path, *files: Path) -> Iterator[Page]:
+    """An empty page at a phone's width beside copies of `files`, its style sheets in use; it must end clean."""
+    for file in files:
+        shutil.copy(file, folder)
+    styles = "".join(f"<link rel=stylesheet href={file.name}>" for file in files if file.suffix == ".css")
+    (folder / "index.html").write_text(
+        f"<!doctype html><html lang=en><title>t</title><link rel=icon href=data:,>{styles}"
+    )
+    context = browser.new_context(viewport={"width": 390, "height": 800})
+    visit = watch(context)
+    with serving(folder) as url:
+        visit.page.goto(f"{url}/index.html")
+        yield visit.page
+    visit.assert_clean()
+    context.close()
 
 
 def watch(context: BrowserContext) -> Visit:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import serving, watch
+from conftest import script_alone
 from playwright.sync_api import Browser, Page
 
 from minilab.textbook.album import HERE, START, moved
@@ -22,19 +22,9 @@ MODEL = """async (start) => {
 @pytest.fixture()
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """A page with nothing but the queue, at a phone's width."""
-    for name in ("album.js", "album.css"):
-        (tmp_path / name).write_text((HERE / name).read_text())
-    (tmp_path / "index.html").write_text(
-        "<!doctype html><html lang=en><title>t</title><link rel=icon href=data:,><link rel=stylesheet href=album.css>"
-    )
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    visit = watch(context)
-    with serving(tmp_path) as url:
-        visit.page.goto(f"{url}/index.html")
-        visit.page.evaluate(MODEL, START)
-        yield visit.page
-    visit.assert_clean()
-    context.close()
+    with script_alone(browser, tmp_path, HERE / "album.js", HERE / "album.css") as page:
+        page.evaluate(MODEL, START)
+        yield page
 
 
 def test_it_fills_ages_and_says_so(page: Page) -> None:

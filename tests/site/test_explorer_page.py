@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import ROOT, serving, watch
+from conftest import ROOT, book_of, watch
 from playwright.sync_api import Browser, Page
-
-from minilab.textbook.execute import execute
-from minilab.textbook.sources import find_chapters
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -35,20 +28,10 @@ explore([record(momentum=m, seed=s, knn=m / 2 + s / 10) for m in (0.0, 0.5, 0.9)
 @pytest.fixture(scope="module")
 def explorer_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A book of one page with an explorer, with the configuration and the scripts of the real one."""
-    root = tmp_path_factory.mktemp("book")
-    shutil.copy(ROOT / "_config.yml", root)
-    shutil.copytree(ROOT / "book" / "site", root / "book" / "site")
-    shutil.copy(ROOT / "book" / "references.bib", root / "book")
-    (root / "_toc.yml").write_text("format: jb-book\nroot: notebooks/basics/explorer\n")
-    source = root / "book" / "chapters" / "basics" / "explorer.md"
-    source.parent.mkdir(parents=True)
-    source.write_text(SOURCE.format(tests=str(ROOT / "tests" / "textbook")))
-    execute(*find_chapters(root))
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(root), "-n", "-W", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with serving(root / "_build" / "html") as url:
-        yield f"{url}/notebooks/basics/explorer.html"
+    with book_of(
+        "explorer", SOURCE.format(tests=str(ROOT / "tests" / "textbook")), tmp_path_factory.mktemp("book")
+    ) as url:
+        yield url
 
 
 def values(page: Page) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from conftest import serving, watch
+from conftest import script_alone
 from playwright.sync_api import Browser, Page
 
 from minilab.memory import NETWORKS, Budget, device_bytes, largest_batch, recommend
@@ -26,18 +26,8 @@ MODEL = """async ([networks, budget]) => {
 @pytest.fixture()
 def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
     """An empty page beside the planner's script."""
-    for name in ("planner.js", "planner.css"):
-        (tmp_path / name).write_text((HERE / name).read_text())
-    (tmp_path / "index.html").write_text(
-        "<!doctype html><html lang=en><title>t</title><link rel=icon href=data:,><link rel=stylesheet href=planner.css>"
-    )
-    context = browser.new_context(viewport={"width": 390, "height": 800})
-    visit = watch(context)
-    with serving(tmp_path) as url:
-        visit.page.goto(f"{url}/index.html")
-        yield visit.page
-    visit.assert_clean()
-    context.close()
+    with script_alone(browser, tmp_path, HERE / "planner.js", HERE / "planner.css") as page:
+        yield page
 
 
 def budgets(count: int) -> list[Budget]:

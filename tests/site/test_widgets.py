@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from conftest import ROOT, serving, watch
+from conftest import book_of, watch
 from playwright.sync_api import Browser
-
-from minilab.textbook.execute import execute
-from minilab.textbook.sources import find_chapters
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -49,20 +42,8 @@ display(doubled)
 @pytest.fixture(scope="module")
 def widget_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A book of one page, with the configuration and the scripts of the real one."""
-    root = tmp_path_factory.mktemp("book")
-    shutil.copy(ROOT / "_config.yml", root)
-    shutil.copytree(ROOT / "book" / "site", root / "book" / "site")
-    shutil.copy(ROOT / "book" / "references.bib", root / "book")
-    (root / "_toc.yml").write_text("format: jb-book\nroot: notebooks/basics/widgets\n")
-    source = root / "book" / "chapters" / "basics" / "widgets.md"
-    source.parent.mkdir(parents=True)
-    source.write_text(SOURCE)
-    execute(*find_chapters(root))
-    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", str(root), "-n", "-W", "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    with serving(root / "_build" / "html") as url:
-        yield f"{url}/notebooks/basics/widgets.html"
+    with book_of("widgets", SOURCE, tmp_path_factory.mktemp("book")) as url:
+        yield url
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
