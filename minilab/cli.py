@@ -12,7 +12,7 @@ from typing import Any
 from minilab import __version__
 from minilab.data import fetch, open_images
 from minilab.files import check_writable, written_aside
-from minilab.recipe import METHODS, OPTIMIZERS, PRECISIONS, Recipe
+from minilab.recipe import ALTERNATIVES, METHODS, NORMS, OPTIMIZERS, PRECISIONS, Recipe
 
 SHAPES_BATCH = 64  # ten epochs of 10,000 images are 390 steps of 256: too few for MoCo to learn Shapes
 TYPES = {"int": int, "int | None": int, "float": float, "str": str, "float | None": float}
@@ -56,10 +56,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("method", help=f"one of {', '.join(METHODS)}")
+    parser.add_argument("method", help=f"one of {', '.join(METHODS + ALTERNATIVES)}")
     parser.add_argument("--data", default="auto", help="cifar10, shapes, or auto: CIFAR-10 if it is here, else Shapes")
     parser.add_argument("--images", type=int, default=10_000, help="training images (default: %(default)s)")
-    choices = {"optimizer": OPTIMIZERS, "precision": PRECISIONS}
+    choices = {"optimizer": OPTIMIZERS, "precision": PRECISIONS, "norm": NORMS}
     for field in fields(Recipe):
         flag = f"--{field.name.replace('_', '-')}"
         if field.name == "method":
@@ -68,7 +68,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
             help_text = f"(default: {field.default}; {SHAPES_BATCH} on Shapes)"
             parser.add_argument(flag, type=int, help=help_text)
         elif field.type == "bool":
-            parser.add_argument(flag, action="store_true")
+            parser.add_argument(flag, action=argparse.BooleanOptionalAction, default=field.default)
         else:
             allowed = f"; one of {', '.join(choices[field.name])}" if field.name in choices else ""
             help_text = f"(default: {'a rule' if field.default is None else field.default}{allowed})"

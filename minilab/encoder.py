@@ -24,16 +24,16 @@ ENCODERS: dict[str, tuple[Stages, Stages, int]] = {
 class BasicBlock(nn.Module):
     """Two 3 x 3 convolutions with batch norm, and a shortcut around them."""
 
-    def __init__(self, channels_in: int, channels: int, stride: int) -> None:
+    def __init__(self, channels_in: int, channels: int, stride: int, norm: str = "batch") -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(channels_in, channels, 3, stride, 1, bias=False)
-        self.norm1 = nn.BatchNorm2d(channels)
+        self.norm1 = norm_layer(norm, channels)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
-        self.norm2 = nn.BatchNorm2d(channels)
+        self.norm2 = norm_layer(norm, channels)
         self.shortcut: nn.Module = nn.Identity()
         if stride != 1 or channels_in != channels:
             self.shortcut = nn.Sequential(
-                nn.Conv2d(channels_in, channels, 1, stride, bias=False), nn.BatchNorm2d(channels)
+                nn.Conv2d(channels_in, channels, 1, stride, bias=False), norm_layer(norm, channels)
             )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -46,17 +46,19 @@ class BasicBlock(nn.Module):
 class ResNet(nn.Module):
     """Images (N, C, H, W) to features (N, widths[3]): the network that is kept after training."""
 
-    def __init__(self, blocks: Stages, widths: Stages, stem_stride: int, channels: int = 3) -> None:
+    def __init__(
+        self, blocks: Stages, widths: Stages, stem_stride: int, channels: int = 3, norm: str = "batch"
+    ) -> None:
         super().__init__()
         layers: list[nn.Module] = [
             nn.Conv2d(channels, widths[0], 3, stem_stride, 1, bias=False),
-            nn.BatchNorm2d(widths[0]),
+            norm_layer(norm, widths[0]),
             nn.ReLU(True),
         ]
         channels_in = widths[0]
         for stage, (count, width) in enumerate(zip(blocks, widths, strict=True)):
             for index in range(count):
-                layers.append(BasicBlock(channels_in, width, stride=2 if stage > 0 and index == 0 else 1))
+                layers.append(BasicBlock(channels_in, width, 2 if stage > 0 and index == 0 else 1, norm))
                 channels_in = width
         self.layers = nn.Sequential(*layers)
         self.features = channels_in
@@ -67,12 +69,17 @@ class ResNet(nn.Module):
         return self.layers(x).mean(dim=(2, 3))  # (N, C, H', W') -> (N, C)
 
 
-def build_encoder(name: str, channels: int = 3) -> ResNet:
+def norm_layer(norm: str, channels: int) -> nn.Module:
+    """Batch norm, or group norm in 8 groups of channels, which no other image of the batch has a part in."""
+    return nn.GroupNorm(8, channels) if norm == "group" else nn.BatchNorm2d(channels)
+
+
+def build_encoder(name: str, channels: int = 3, norm: str = "batch") -> ResNet:
     """The encoder called `name`, for images with `channels` channels. Unknown names raise `ValueError`."""
     if name not in ENCODERS:
         raise ValueError(f"encoder is {name!r}; allowed: {', '.join(ENCODERS)}")
     blocks, widths, stem_stride = ENCODERS[name]
-    return ResNet(blocks, widths, stem_stride, channels)
+    return ResNet(blocks, widths, stem_stride, channels, norm)
 
 
 def projection_head(features: int, dim: int) -> nn.Sequential:

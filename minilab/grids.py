@@ -128,7 +128,25 @@ def _concepts() -> Grid:
     variants = [
         {"concepts": concepts, "queue": queue} for concepts in (2, 4, 8, 16, 64) for queue in (64, 1024, 16_384)
     ]
-    return Grid("Do more negatives hurt on a narrow corpus?", _cells(1, variants, method="moco", source="shapes"))
+    common: dict[str, Any] = {"method": "moco", "batch": 128, "source": "shapes"}  # at 256, too few steps for Shapes
+    return Grid("Do more negatives hurt on a narrow corpus?", _cells(1, variants, **common))
+
+
+def _batchnorm() -> Grid:
+    variants: list[dict[str, Any]] = [{}, {"norm": "group"}]
+    variants += [{"bn_groups": groups, "shuffle": shuffle} for groups in (8, 32) for shuffle in (False, True)]
+    return Grid("What does MoCo learn from shared batch statistics?", _cells(2, variants, method="moco"))
+
+
+def _alternatives() -> Grid:
+    methods = ("simclr", "dcl", "sigmoid", "simsiam", "simsiam-no-stop")
+    small: list[dict[str, Any]] = [{"method": method, "batch": 32} for method in ("simclr", "dcl")]
+    return Grid("Are negatives needed, and a softmax?", _cells(2, [{"method": method} for method in methods] + small))
+
+
+def _oracle() -> Grid:
+    variants = [{"concepts": concepts, "method": method} for concepts in (2, 8, 64) for method in ("simclr", "oracle")]
+    return Grid("What do false negatives cost?", _cells(1, variants, batch=128, source="shapes"))
 
 
 def _smoke() -> Grid:
@@ -145,6 +163,9 @@ GRIDS: dict[str, Callable[[], Grid]] = {
     "shards": _shards,
     "batch": _batch,
     "concepts": _concepts,
+    "batchnorm": _batchnorm,
+    "alternatives": _alternatives,
+    "oracle": _oracle,
     "smoke": _smoke,
 }
 

@@ -10,8 +10,9 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from minilab.distributed import gather
 from minilab.encoder import build_encoder, projection_head
-from minilab.losses import info_nce, normalize
+from minilab.losses import chance_loss, info_nce, normalize
 from minilab.recipe import Recipe
 
 
@@ -31,13 +32,13 @@ class MoCo(nn.Module):
 
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
-        self.encoder = build_encoder(recipe.encoder, channels)  # kept after training
+        self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
         self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
         self.key_encoder = copy.deepcopy(nn.Sequential(self.encoder, self.head)).requires_grad_(False)
         self.temperature = recipe.temperature
         self.momentum = recipe.momentum
         self.symmetric = recipe.symmetric
-        self.groups = recipe.bn_groups
+        self.groups, self.shuffle = recipe.bn_groups, recipe.shuffle
         self.negatives = recipe.queue
         self.register_buffer("queue", normalize(torch.randn(recipe.queue, recipe.dim)))
         self.register_buffer("oldest", torch.zeros((), dtype=torch.long))
@@ -56,22 +57,26 @@ class MoCo(nn.Module):
         return loss
 
     def _one_way(self, query_views: Tensor, key_views: Tensor) -> Tensor:
-        parts = [self.head(self.encoder(part)) for part in query_views.chunk(self.groups)]
-        queries, keys = torch.cat(parts), self._keys(key_views)  # (N, dim) each
+        queries, keys = self.queries(query_views), self.keys(key_views)  # (N, dim) each
         if self.training:
             self.waiting.append(keys)  # after the logits: a key is never its own query's negative
         return info_nce(queries, keys, self.queue, self.temperature)
 
+    def queries(self, views: Tensor) -> Tensor:
+        """Queries (N, dim) of any length."""
+        return torch.cat([self.head(self.encoder(part)) for part in views.chunk(self.groups)])
+
     @torch.no_grad()
-    def _keys(self, views: Tensor) -> Tensor:
+    def keys(self, views: Tensor) -> Tensor:
         """Unit keys (N, dim). With several BN groups, an image's key is normalised among other
         images than its query: else the shared statistics give the pair away (ShuffleBN, section 3.3).
         """
         if self.groups == 1:
             return normalize(self.key_encoder(views))
-        shuffle = torch.randperm(len(views)).to(views.device)
-        keys = torch.cat([self.key_encoder(part) for part in views[shuffle].chunk(self.groups)])
-        return normalize(keys[shuffle.argsort()])
+        order = torch.randperm(len(views)) if self.shuffle else torch.arange(len(views))
+        order = order.to(views.device)
+        keys = torch.cat([self.key_encoder(part) for part in views[order].chunk(self.groups)])
+        return normalize(keys[order.argsort()])
 
     @torch.no_grad()
     def after_step(self) -> None:
@@ -83,7 +88,7 @@ class MoCo(nn.Module):
             return
         torch._foreach_lerp_(self.key_weights, self.query_weights, 1 - self.momentum)
         for keys in self.waiting:
-            self.push(keys)
+            self.push(gather(keys))  # of all processes, so that every one has the same queue
         self.waiting.clear()
 
     @torch.no_grad()
@@ -95,6 +100,10 @@ class MoCo(nn.Module):
         self.queue.index_copy_(0, places % size, kept.to(self.queue.dtype))
         self.oldest.add_(pushed).remainder_(size)
         self.filled.add_(pushed).clamp_(max=size)
+
+    def chance(self) -> float:
+        """Loss in nats of a network that knows nothing."""
+        return chance_loss(self.negatives)
 
     def gauges(self) -> dict[str, float]:
         """Figures of its own for the progress line and the history: the filled share of the queue."""

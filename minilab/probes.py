@@ -1,7 +1,7 @@
 """What explains a run's kNN, measured on fixed test images at every epoch without changing the run.
 
 For MoCo: how well the keys of different ages agree (queue consistency) and how far the key encoder lags.
-For both: the spread of the loss, and a map of the features in two dimensions.
+For all: the spread of the loss, how often training's own question is answered, and a map in two dimensions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import base64
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from minilab.chunks import statistics_kept
 from minilab.data import Images
@@ -18,11 +18,12 @@ from minilab.evaluation import extract
 from minilab.losses import normalize
 from minilab.moco import MoCo
 from minilab.simclr import SimCLR
-from minilab.views import plain_views
+from minilab.views import plain_views, two_views
 
 AGES = (1, 4, 16, 64, 256)  # in steps
 KEYS = 256  # test images whose keys are compared
 POINTS = 300  # test images on the map
+PRETEXT = 256  # training images that are asked training's own question
 REACH = 0.8  # the map's largest coordinate; one of 127 steps is 0.0063
 
 
@@ -32,6 +33,7 @@ class Probe:
     def __init__(self, images: Images, steps_per_epoch: int) -> None:
         self.views = plain_views(images.test[:KEYS])
         self.shown = images.test[:POINTS]
+        self.asked = two_views(images.train[:PRETEXT], Generator().manual_seed(0))  # (2n, C, H, W)
         self.steps_per_epoch = steps_per_epoch
         self.keys: dict[int, Tensor] = {}  # step: the keys (n, dim) of the images then
         self.points: Tensor | None = None  # the last map (n, 2), which the next is turned towards
@@ -46,7 +48,8 @@ class Probe:
         """Figures for the history, and this epoch's curve and map.
 
         Figures: `loss_std` over the epoch's steps; `embedding_cosine`, the mean cosine between the
-        embeddings of two images, 1 where all are one point: consistency says something only above it.
+        embeddings of two images, 1 where all are one point: consistency says something only above it;
+        `pretext_accuracy`, see there.
         MoCo only: `lag`, the distance between the weights of the two encoders over the length of the
         query encoder's; `key_cosine`, the mean cosine of an image's query and key. Curve, MoCo only: `age`
         in steps and `consistency`, the mean cosine between the key of an image then and now.
@@ -54,6 +57,7 @@ class Probe:
         """
         embeddings = self._embed(nn.Sequential(method.encoder, method.head))
         figures = {"loss_std": float(losses.std(correction=0)), "embedding_cosine": _cosine_of_two(embeddings)}
+        figures["pretext_accuracy"] = pretext_accuracy(method, self.asked)
         curve: dict[str, Any] = {}
         if isinstance(method, MoCo):
             now = self._embed(method.key_encoder)
@@ -83,6 +87,29 @@ class Probe:
         """Go on from `state`."""
         self.keys = {step: keys.to(self.views.device) for step, keys in state["keys"].items()}
         self.points = None if state["points"] is None else state["points"]
+
+
+@torch.no_grad()
+def pretext_accuracy(method: SimCLR | MoCo, views: Tensor) -> float:
+    """Share of anchors that are most similar to their partner, of views (2n, C, H, W) embedded as in training.
+
+    The other candidates are the other views, in MoCo the queue. The method and the random state are left alone.
+    """
+    was_training = method.training
+    method.train()
+    with statistics_kept(method), torch.random.fork_rng(devices=[]):  # MoCo draws its shuffle
+        if isinstance(method, MoCo):
+            first, second = views.chunk(2)
+            queries, keys = normalize(method.queries(first)), method.keys(second)
+            partner, hardest = (queries * keys).sum(dim=1), (queries @ method.queue.T).amax(dim=1)
+        else:
+            z = normalize(method.embed(views))
+            partner = (z * z.roll(len(z) // 2, dims=0)).sum(dim=1)
+            places = torch.arange(len(z), device=z.device)
+            both = torch.stack([places, places.roll(len(z) // 2)], dim=1)  # itself and its partner
+            hardest = (z @ z.T).scatter(1, both, -1.0).amax(dim=1)
+    method.train(was_training)
+    return float((partner > hardest).double().mean())
 
 
 def lag(method: MoCo) -> float:

@@ -10,6 +10,9 @@ from typing import Any
 from minilab.encoder import ENCODERS
 
 METHODS = ("simclr", "moco")
+ALTERNATIVES = ("dcl", "sigmoid", "simsiam", "simsiam-no-stop", "oracle")  # SimCLR with another loss
+CACHED = ("simclr", "dcl", "moco")  # nothing outside the embeddings has a part in their loss
+NORMS = ("batch", "group")
 PRECISIONS = ("auto", "float32", "bfloat16", "float16")
 OPTIMIZERS = ("sgd", "lars")
 ACCUMULATIONS = ("gradcache", "naive")
@@ -19,13 +22,14 @@ ACCUMULATIONS = ("gradcache", "naive")
 class Recipe:
     """Everything that decides a run besides its images. A wrong value raises `ValueError` when it is made.
 
-    `method`: "simclr" or "moco". `encoder`: a name in `minilab.encoder.ENCODERS`.
+    `method`: "simclr" or "moco", or one of `minilab.alternatives`. `encoder`: a name in `minilab.encoder.ENCODERS`.
     `epochs`: passes over the images. `batch`: images a step (each gives two views).
     `temperature`: divides the cosines (tau). `dim`: length of an embedding.
     `queue`, `momentum`: MoCo's K and m; SimCLR has neither and ignores them.
     `symmetric`: MoCo only: each view is the query once, and the two losses are averaged (MoCo v3).
     `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
     shuffled among them (ShuffleBN, MoCo v1 section 3.3). 1 = one group, where a shuffle does nothing.
+    `shuffle`: whether they are; off, only to see what then happens. `norm`: the encoder's layers, "batch" or "group".
     `chunk`: images whose activations are in memory at once; None = the whole batch. Batch norm then
     sees one chunk at a time. `accumulation`: how chunks make a step: "gradcache", one loss over the
     whole batch (arXiv 2101.06983), or "naive", a loss for each chunk, averaged. MoCo's loss is the same in both.
@@ -46,6 +50,8 @@ class Recipe:
     momentum: float = 0.99
     symmetric: bool = False
     bn_groups: int = 1
+    shuffle: bool = True
+    norm: str = "batch"
     chunk: int | None = None
     accumulation: str = "gradcache"
     learning_rate: float | None = None
@@ -57,7 +63,8 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _one_of("method", self.method, METHODS)
+        _one_of("method", self.method, METHODS + ALTERNATIVES)
+        _one_of("norm", self.norm, NORMS)
         _one_of("encoder", self.encoder, tuple(ENCODERS))
         _one_of("precision", self.precision, PRECISIONS)
         _one_of("optimizer", self.optimizer, OPTIMIZERS)
@@ -75,12 +82,15 @@ class Recipe:
         _number("crop", self.crop, 0.0, 1.0, open_low=True)
         if self.learning_rate is not None:
             _number("learning_rate", self.learning_rate, 0.0, 1000.0)
-        if not isinstance(self.symmetric, bool):
-            raise ValueError(f"symmetric is {self.symmetric!r}; allowed: True or False")
+        for name in ("symmetric", "shuffle"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}; allowed: True or False")
         if self.batch % self.bn_groups:
             raise ValueError(f"bn_groups is {self.bn_groups}; allowed: a divisor of batch ({self.batch})")
         if self.chunk is not None:
             _whole("chunk", self.chunk, 2, self.batch)
+            if self.method not in CACHED:
+                raise ValueError(f"chunk is {self.chunk}; allowed: None for {self.method}")
             if self.bn_groups != 1:
                 raise ValueError(f"bn_groups is {self.bn_groups}; allowed: 1 with a chunk, which is a group itself")
             if self.batch % self.chunk == 1:

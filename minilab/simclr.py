@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from minilab.encoder import build_encoder, projection_head
-from minilab.losses import nt_xent
+from minilab.losses import chance_loss, nt_xent
 from minilab.recipe import Recipe
 
 
@@ -23,7 +23,7 @@ class SimCLR(nn.Module):
 
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
-        self.encoder = build_encoder(recipe.encoder, channels)  # kept after training
+        self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
         self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
         self.temperature = recipe.temperature
         self.groups = recipe.bn_groups
@@ -45,6 +45,10 @@ class SimCLR(nn.Module):
     def loss(self, embeddings: Tensor) -> Tensor:
         """The loss of embeddings (2N, dim), however they were computed."""
         return nt_xent(embeddings, self.temperature)
+
+    def chance(self) -> float:
+        """Loss in nats of a network that knows nothing."""
+        return chance_loss(self.negatives)
 
     def after_step(self) -> None:
         """Nothing to do once the optimiser has stepped: all state is in the weights."""

@@ -21,6 +21,7 @@ import torch
 from tqdm import tqdm
 
 from minilab.grids import GRIDS, Cell, grid
+from minilab.processes import end_with_parent
 from minilab.records.store import load_record, record_of, save_record
 from minilab.training import Run, train
 
@@ -143,7 +144,8 @@ def _in_a_process(cell: Cell, folder: Path, threads: int, reports: Any, progress
 
 def _work(cell: Cell, folder: Path, threads: int, reports: Any, failure: Any) -> None:
     """What a process does: train a cell, write its record, and remove its checkpoint."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # else a run would go on beside the one that the next sweep starts
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         torch.set_num_threads(threads)
         checkpoint = folder / f".{cell.name}.pt"
@@ -165,13 +167,6 @@ def _work(cell: Cell, folder: Path, threads: int, reports: Any, failure: Any) ->
     except BaseException:
         failure.put(traceback.format_exc())
         raise SystemExit(1) from None
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)  # else a run would go on beside the one that the next sweep starts
 
 
 @contextmanager

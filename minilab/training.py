@@ -14,10 +14,10 @@ from torch import Generator, Tensor, nn
 from tqdm import tqdm
 
 from minilab import chunks
+from minilab.alternatives import DCL, Oracle, Sigmoid, SimSiam, SimSiamNoStop
 from minilab.checkpoints import load_checkpoint, save_checkpoint
 from minilab.data import Images
 from minilab.evaluation import evaluate
-from minilab.losses import chance_loss
 from minilab.moco import MoCo
 from minilab.optimizers import build_optimizer, schedule
 from minilab.precision import DTYPES, choose_precision, keep_freed_memory
@@ -26,7 +26,10 @@ from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
 from minilab.views import Augmentation, two_views
 
-METHODS: dict[str, type[SimCLR] | type[MoCo]] = {"simclr": SimCLR, "moco": MoCo}
+METHODS: dict[str, type[SimCLR] | type[MoCo]] = {
+    "simclr": SimCLR, "moco": MoCo,
+    "dcl": DCL, "sigmoid": Sigmoid, "simsiam": SimSiam, "simsiam-no-stop": SimSiamNoStop, "oracle": Oracle,
+}  # fmt: skip
 LOOK = 20  # steps between looks at the loss: each look makes the device wait
 SAVE = 60.0  # seconds between checkpoints within an epoch
 MONITOR = {"bank": 10_000, "test": 2_000}  # images of the kNN after each epoch; the last epoch asks all
@@ -149,6 +152,8 @@ class Trainer:
         rate = recipe.peak_learning_rate * self._factor(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+        if isinstance(method, Oracle):
+            method.labels = self.images.train_labels.index_select(0, chosen)
         dtype = DTYPES[self.run.precision]
         views = two_views(self.images.train.index_select(0, chosen), self.views_rng, Augmentation(crop=recipe.crop))
         autocast = torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
@@ -181,7 +186,7 @@ class Trainer:
         if not bool(finite.all()):
             broken = self.step - index - 1 + int((~finite).int().argmax())
             raise FloatingPointError(f"the loss is not finite at step {broken} of {self.run.recipe}")
-        shown = {"loss": f"{float(so_far[-LOOK:].mean()):.2f} (chance {self._chance():.2f})"}
+        shown = {"loss": f"{float(so_far[-LOOK:].mean()):.2f} (chance {self.run.method.chance():.2f})"}
         if self.run.history:
             shown["kNN"] = f"{self.run.history[-1]['knn']:.3f}"
         for name, value in self.run.method.gauges().items():
@@ -189,9 +194,6 @@ class Trainer:
                 shown[name] = f"{value:.0%}"
         bar.set_description(f"{self.recipe.method} epoch {len(self.run.history)}/{self.recipe.epochs}", refresh=False)
         bar.set_postfix(shown, refresh=False)
-
-    def _chance(self) -> float:
-        return chance_loss(self.run.method.negatives)
 
     def _end_epoch(self) -> None:
         seconds, self.seconds = self.seconds, 0.0
@@ -201,7 +203,7 @@ class Trainer:
         entry: dict[str, Any] = {
             "epoch": len(self.run.history) + 1,
             "loss": float(self.losses.double().mean()),
-            "loss_reference": self._chance(),
+            "loss_reference": self.run.method.chance(),
             **figures,
             **evaluate(self.run.encoder, self.images, **monitor),
             "knn_bank": len(self.images.train[: monitor["bank"]]),

@@ -41,3 +41,10 @@ def test_the_head_has_one_hidden_layer():
 def test_an_unknown_encoder_lists_what_there_is():
     with pytest.raises(ValueError, match="encoder is 'vit'; allowed: micro, tiny, small, resnet10, resnet18"):
         build_encoder("vit")
+
+
+def test_with_group_norm_an_image_does_not_see_the_others():
+    encoder = build_encoder("micro", norm="group").train()
+    images = torch.rand(8, 3, 16, 16)
+    torch.testing.assert_close(encoder(images)[:2], encoder(images[:2]), rtol=1e-4, atol=1e-5)
+    assert not any(isinstance(layer, torch.nn.BatchNorm2d) for layer in encoder.modules())

@@ -34,6 +34,9 @@ def test_in_a_grid_all_runs_see_equally_many_images_and_none_is_twice(name):
         ("accumulation", 15, {"seed": 3}),
         ("shards", 6, {"seed": 3}),
         ("concepts", 15, {"queue": 3}),
+        ("batchnorm", 12, {"bn_groups": 3, "shuffle": 2, "norm": 2, "seed": 2}),
+        ("alternatives", 14, {"method": 5, "batch": 2, "seed": 2}),
+        ("oracle", 6, {"method": 2}),
     ],
 )
 def test_sizes(name, runs, fields):

@@ -138,12 +138,12 @@ def test_batch_norm_of_the_key_encoder_gathers_statistics_of_its_own():
 def test_shuffled_keys_come_back_in_order():
     """In eval mode batch norm does not depend on the group, so shuffling must change nothing."""
     one, four = small(bn_groups=1).eval(), small(bn_groups=4).eval()
-    torch.testing.assert_close(one._keys(views()), four._keys(views()))
+    torch.testing.assert_close(one.keys(views()), four.keys(views()))
     four.train()
-    keys = four._keys(views())
+    keys = four.keys(views())
     assert keys.shape == (16, 6)
     # In training mode a key depends on the images it is normalised with, so a new shuffle moves it.
-    assert not torch.allclose(keys, four._keys(views()))
+    assert not torch.allclose(keys, four.keys(views()))
 
 
 def test_groups_have_their_own_statistics():
@@ -188,3 +188,14 @@ def test_a_short_batch_wraps_round_the_ring():
         moco(views(images)).backward()
         moco.after_step()
     assert int(moco.oldest) == 4 and int(moco.filled) == 20
+
+
+def test_without_a_shuffle_a_key_is_normalised_beside_its_query():
+    """Two groups of images of different brightness: unshuffled, each key sees its own group alone."""
+    data = views()
+    data[:4] += 5.0
+    data[8:12] += 5.0
+    plain = small(bn_groups=2, shuffle=False).train()
+    alone = torch.cat([plain.key_encoder(part) for part in data[8:].chunk(2)])
+    torch.testing.assert_close(plain.keys(data[8:]), normalize(alone))
+    assert not torch.allclose(small(bn_groups=2).train().keys(data[8:]), normalize(alone), atol=1e-3)

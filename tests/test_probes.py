@@ -59,7 +59,7 @@ def test_simclr_has_no_keys(images):
     method = build_method(Recipe("simclr", "micro", batch=16))
     probe.after_step(method, 3)
     figures, curve = probe.end_epoch(method, 4, torch.tensor([1.0, 3.0]))
-    assert set(figures) == {"loss_std", "embedding_cosine"} and figures["loss_std"] == 1
+    assert set(figures) == {"loss_std", "embedding_cosine", "pretext_accuracy"} and figures["loss_std"] == 1
     assert set(curve) == {"points"}
 
 
@@ -113,3 +113,26 @@ def test_points_come_back_to_half_a_step(seed, count):
 def test_a_text_that_is_no_map_is_refused(text):
     with pytest.raises(ValueError):
         decode_points(text)
+
+
+@pytest.mark.parametrize("name", ["simclr", "moco"])
+def test_pretext_accuracy_is_the_share_of_anchors_that_find_their_partner(images, name):
+    method = build_method(Recipe(name, "micro", batch=16, queue=32)).train()
+    views = torch.rand(32, 3, 16, 16, generator=torch.Generator().manual_seed(0))
+    found = 0
+    with torch.no_grad(), probes.statistics_kept(method):
+        if name == "simclr":
+            z = torch.nn.functional.normalize(method.embed(views))
+            for anchor in range(32):
+                cosines = z @ z[anchor]
+                cosines[anchor] = -2
+                found += int(cosines.argmax()) == (anchor + 16) % 32
+        else:
+            queries = torch.nn.functional.normalize(method.queries(views[:16]))
+            candidates = torch.cat([method.keys(views[16:]), method.queue])
+            for anchor in range(16):
+                cosines = queries[anchor] @ candidates[[anchor, *range(16, 48)]].T
+                found += int(cosines.argmax()) == 0
+    state = torch.get_rng_state()
+    assert probes.pretext_accuracy(method, views) == pytest.approx(found / (32 if name == "simclr" else 16))
+    assert torch.equal(torch.get_rng_state(), state) and method.training

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 from minilab.recipe import Recipe
 
 WRONG = [
-    ("method", "simsiam", "simclr, moco"),
+    ("method", "byol", "simclr, moco"),
+    ("norm", "layer", "batch, group"),
+    ("shuffle", None, "True or False"),
     ("encoder", "vit", "tiny, small"),
     ("precision", "int8", "auto, float32"),
     ("optimizer", "adam", "sgd, lars"),

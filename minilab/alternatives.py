@@ -1,0 +1,124 @@
+"""What others put in the place of SimCLR's negatives or of its softmax. Each is SimCLR with another loss.
+
+Lay them beside `simclr.py`: encoder, views, batch and optimiser stay, so a difference is the loss's.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from minilab.losses import normalize
+from minilab.recipe import Recipe
+from minilab.simclr import SimCLR
+
+
+def dcl(embeddings: Tensor, temperature: float) -> Tensor:
+    """Decoupled contrastive loss (Yeh et al., arXiv 2110.06848, section 3.3), averaged over the 2N views.
+
+    `embeddings`: (2N, dim), rows i and i + N are the two views of image i. As NT-Xent, but the partner is
+    left out of the denominator, so that an easy partner does not shrink the whole gradient.
+    """
+    z = normalize(embeddings)
+    logits = (z / temperature) @ z.T  # (2N, 2N)
+    views = torch.arange(len(z), device=z.device)
+    partner = views.roll(len(z) // 2)
+    not_negative = (views[:, None] == views) | (partner[:, None] == views)
+    pushed = logits.masked_fill(not_negative, -math.inf).logsumexp(dim=1)
+    return (pushed - logits.gather(1, partner[:, None])[:, 0]).mean()
+
+
+def sigmoid_loss(first: Tensor, second: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """SigLIP's loss (Zhai et al., arXiv 2303.15343, equation 1): N x N separate yes-or-no questions.
+
+    `first`, `second`: (N, dim), rows i show the same image. Summed over second views, averaged over first ones.
+    There is no softmax: a pair's term does not depend on the other pairs.
+    """
+    logits = normalize(first) @ normalize(second).T * scale + bias  # (N, N)
+    truth = 2 * torch.eye(len(first), dtype=logits.dtype, device=logits.device) - 1  # 1 on the diagonal, else -1
+    return -F.logsigmoid(truth * logits).sum(dim=1).mean()
+
+
+def without_false_negatives(embeddings: Tensor, labels: Tensor, temperature: float) -> Tensor:
+    """NT-Xent of embeddings (2N, dim) without the negatives that show the anchor's class: `labels` (N,)."""
+    z = normalize(embeddings)
+    logits = (z / temperature) @ z.T
+    both = labels.repeat(2)
+    partner = torch.arange(len(z), device=z.device).roll(len(z) // 2)
+    same = (both[:, None] == both).scatter(1, partner[:, None], False)  # the anchor itself is of its class, too
+    return F.cross_entropy(logits.masked_fill(same, -math.inf), partner)
+
+
+class DCL(SimCLR):
+    """SimCLR with the decoupled loss."""
+
+    def loss(self, embeddings: Tensor) -> Tensor:
+        """The loss of embeddings (2N, dim)."""
+        return dcl(embeddings, self.temperature)
+
+
+class Sigmoid(SimCLR):
+    """SimCLR with SigLIP's loss; its scale (an inverse temperature) and bias are learned, from 10 and -10."""
+
+    def __init__(self, recipe: Recipe, channels: int = 3) -> None:
+        super().__init__(recipe, channels)
+        self.log_scale = nn.Parameter(torch.tensor(math.log(10.0)))
+        self.bias = nn.Parameter(torch.tensor(-10.0))  # of N answers one is yes: start by saying no
+        self.negatives = recipe.batch - 1
+
+    def loss(self, embeddings: Tensor) -> Tensor:
+        """The loss of embeddings (2N, dim)."""
+        first, second = embeddings.chunk(2)
+        return sigmoid_loss(first, second, self.log_scale.exp(), self.bias)
+
+    def chance(self) -> float:
+        """Loss in nats of a network that gives every pair the same probability, 1 / N."""
+        pairs = self.negatives + 1
+        return math.log(pairs) + self.negatives * math.log(pairs / self.negatives)
+
+
+class SimSiam(SimCLR):
+    """No negatives (Chen & He, arXiv 2011.10566): a predictor, and targets that get no gradient.
+
+    The loss is minus the cosine between a view's prediction and its partner's embedding: -1 at best,
+    0 for vectors at right angles. Batch norm in head and predictor is part of the method.
+    """
+
+    stop_gradient = True
+
+    def __init__(self, recipe: Recipe, channels: int = 3) -> None:
+        super().__init__(recipe, channels)
+        width, dim, narrow = self.encoder.features, recipe.dim, max(1, recipe.dim // 4)
+        self.head = nn.Sequential(
+            *(nn.Linear(width, width, bias=False), nn.BatchNorm1d(width), nn.ReLU(True)),
+            *(nn.Linear(width, dim, bias=False), nn.BatchNorm1d(dim, affine=False)),
+        )
+        self.predictor = nn.Sequential(
+            *(nn.Linear(dim, narrow, bias=False), nn.BatchNorm1d(narrow), nn.ReLU(True)), nn.Linear(narrow, dim)
+        )
+        self.negatives = 0
+
+    def loss(self, embeddings: Tensor) -> Tensor:
+        """The loss of embeddings (2N, dim)."""
+        predictions = normalize(self.predictor(embeddings))
+        targets = normalize(embeddings.detach() if self.stop_gradient else embeddings)
+        return -(predictions * targets.roll(len(targets) // 2, dims=0)).sum(dim=1).mean()
+
+
+class SimSiamNoStop(SimSiam):
+    """The same with a gradient to the targets, to see what happens: it collapses."""
+
+    stop_gradient = False
+
+
+class Oracle(SimCLR):
+    """SimCLR that is told which negatives show the anchor's class, and leaves them out. For measuring only."""
+
+    labels: Tensor  # (N,) of the coming batch; the trainer sets them
+
+    def loss(self, embeddings: Tensor) -> Tensor:
+        """The loss of embeddings (2N, dim), whose classes are `labels`."""
+        return without_false_negatives(embeddings, self.labels, self.temperature)
