@@ -1,4 +1,4 @@
-"""The command `minilab`: train, show, sweep, bench, data."""
+"""The command `minilab`: train, show, sweep, data, shards, bench."""
 
 from __future__ import annotations
 
@@ -46,6 +46,12 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--root", type=Path, help="folder for it (default: $MINILAB_DATA, else ~/.cache/minilab)")
     data.add_argument("--measure", action="store_true", help="fetch nothing; measure how hard Shapes is, in a minute")
     data.set_defaults(run=_data)
+    shards = commands.add_parser("shards", help="gather embeddings over real processes, rightly and wrongly")
+    shards.add_argument("--data", default="auto", help="cifar10, shapes, or auto")
+    shards.add_argument("--processes", type=int, default=4, help="(default: %(default)s)")
+    shards.add_argument("--images", type=int, default=64, help="of one batch, all processes (default: %(default)s)")
+    shards.add_argument("--epochs", type=int, default=2, help="of SimCLR before that (default: %(default)s)")
+    shards.set_defaults(run=_shards)
     bench = commands.add_parser("bench", help="speed of each method beside its bare encoder")
     bench.add_argument("--encoder", default="tiny")
     bench.add_argument("--batch", type=int, default=256)
@@ -177,6 +183,24 @@ def _data(options: argparse.Namespace) -> None:
             print(f"{name:11s} {accuracy:.3f}")
     else:
         print(f"CIFAR-10 is in {fetch(options.root)}")
+
+
+def _shards(options: argparse.Namespace) -> None:
+    import torch
+
+    from minilab.pitfalls.sharding import check_shards, compare, table
+    from minilab.training import train
+    from minilab.views import two_views
+
+    recipe = Recipe("simclr", batch=64, epochs=options.epochs)
+    images = open_images(options.data)
+    images = images.subset(min(5_000, len(images.train)))
+    if not 4 <= options.images <= len(images.train):
+        raise ValueError(f"images is {options.images}; allowed: 4 to {len(images.train)}")
+    check_shards(options.images, options.processes)
+    method = train(recipe, images, device="cpu").method
+    views = two_views(images.train[: options.images], torch.Generator().manual_seed(0))
+    print(table(compare(method, recipe, views, options.processes)))
 
 
 def _bench(options: argparse.Namespace) -> None:

@@ -57,6 +57,19 @@ def test_the_batch_is_smaller_on_shapes_unless_it_is_given():
     assert load_record("run.json").recipe.batch == 16
 
 
+def test_shards_compares_gathers_in_real_processes(capsys):
+    assert cli.main(["shards", "--data", "shapes", "--processes", "2", "--images", "8", "--epochs", "1"]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "one process                               14" in out and "no gather: a loss per device               6" in out
+    )
+
+
+@pytest.mark.parametrize("given, named", [(("--processes", "3"), "world is 3"), (("--images", "2"), "images is 2")])
+def test_shards_that_are_not_equal_are_refused_before_anything_is_trained(capsys, given, named):
+    assert named in refused(capsys, "shards", "--data", "shapes", *given)
+
+
 def test_every_field_of_a_recipe_is_an_option():
     options = cli._parser().parse_args(["train", "moco", "--momentum", "0.5", "--learning-rate", "0.3", "--symmetric"])
     assert options.momentum == 0.5 and options.learning_rate == 0.3 and options.symmetric is True

@@ -91,9 +91,7 @@ def compare(method: SimCLR, recipe: Recipe, views: Tensor, world: int, seconds: 
     `method` is that of `recipe`, and is left alone. Raises `ValueError` if the images do not divide among the
     processes into shards of two or more, and `minilab.processes.WorkerError` if a process fails, dies or hangs.
     """
-    images = len(views) // 2
-    if not isinstance(world, int) or world < 2 or images % world or images // world < 2:
-        raise ValueError(f"world is {world!r}; allowed: 2 or more, in equal shards of 2 or more of {images} images")
+    check_shards(len(views) // 2, world)
     weights = {name: value.detach().cpu().numpy() for name, value in method.state_dict().items()}
     numbers = views.detach().cpu().double().numpy()
     results = run_processes(_all_schemes, world, recipe.to_dict(), weights, numbers, seconds=seconds)
@@ -104,6 +102,12 @@ def compare(method: SimCLR, recipe: Recipe, views: Tensor, world: int, seconds: 
         _, candidates, gradient, of_temperature = results[0][scheme]  # DDP has made gradients equal on all ranks
         steps[scheme] = Step(loss, candidates, torch.from_numpy(gradient), of_temperature)
     return steps
+
+
+def check_shards(images: int, world: int) -> None:
+    """Raise `ValueError` unless `images` divide among `world` processes, two or more to each."""
+    if not isinstance(world, int) or world < 2 or images % world or images // world < 2:
+        raise ValueError(f"world is {world!r}; allowed: 2 or more, in equal shards of 2 or more of {images} images")
 
 
 def _all_schemes(
@@ -138,3 +142,15 @@ def _step(learner: Learner, network: nn.Module, views: Tensor, scheme: str) -> S
     assert of_temperature is not None
     candidates = min(candidates for _, candidates in counter.seen)
     return Step(float(loss.detach()), candidates, torch.cat([part.flatten() for part in parts]), float(of_temperature))
+
+
+def table(steps: dict[str, Step]) -> str:
+    """What `compare` found, as text: each step beside that of one process."""
+    true = steps["one process"]
+    lines = [f"{'':34s} negatives     loss  cosine  length  temperature"]
+    for name, step in steps.items():
+        length = float(step.gradient.norm() / true.gradient.norm())
+        cosine = f"{float(F.cosine_similarity(step.gradient, true.gradient, dim=0)):7.4f}" if length else f"{'-':>7s}"
+        warmth = step.temperature_gradient / true.temperature_gradient
+        lines.append(f"{name:34s} {step.candidates - 1:9d} {step.loss:8.4f} {cosine} {length:7.4f} {warmth:12.4f}")
+    return "\n".join(lines)
