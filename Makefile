@@ -8,7 +8,7 @@ PORT ?= 8000
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lab notebooks check clean vendor
+.PHONY: help book serve test lab notebooks colab check clean vendor
 .SUFFIXES:
 
 # Sets $$python to the first Python from 3.10 to 3.13 that can make an environment, or ends with why not.
@@ -59,6 +59,9 @@ lab: $(READY) ## open the notebooks in JupyterLab
 
 notebooks: $(READY) ## execute the chapters whose notebook is stale
 	$(PY) -m minilab.textbook.execute
+
+colab: $(READY) ## run every notebook as Colab would, with ipywidgets 7.7.1 and 8 (half an hour)
+	$(PY) tests/colab.py
 
 check: $(READY) ## lint and check types
 	$(PY) -m ruff check .

@@ -189,6 +189,7 @@ def _shards(options: argparse.Namespace) -> None:
     import torch
 
     from minilab.pitfalls.sharding import check_shards, compare, table
+    from minilab.simclr import SimCLR
     from minilab.training import train
     from minilab.views import two_views
 
@@ -199,6 +200,7 @@ def _shards(options: argparse.Namespace) -> None:
         raise ValueError(f"images is {options.images}; allowed: 4 to {len(images.train)}")
     check_shards(options.images, options.processes)
     method = train(recipe, images, device="cpu").method
+    assert isinstance(method, SimCLR)
     views = two_views(images.train[: options.images], torch.Generator().manual_seed(0))
     print(table(compare(method, recipe, views, options.processes)))
 

@@ -1,0 +1,117 @@
+"""The forces of the negatives on an anchor, and how many directions they span.
+
+For unit embeddings, negative j pushes anchor i by f_ij = -(p_ij / tau) (I - z_i z_i^T) z_j, where p_ij is its
+share of the softmax: the part of the loss's gradient descent that j has, tangent to the sphere at z_i.
+Everything is computed in float64, so that a rank is a number and not a matter of taste.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from minilab.losses import normalize, nt_xent
+
+
+def shares(z: Tensor, temperature: float) -> Tensor:
+    """The softmax of each anchor over its candidates: unit embeddings z (2N, d) to (2N, 2N), 0 for itself."""
+    logits = z @ z.T / temperature
+    return logits.fill_diagonal_(-math.inf).softmax(dim=1)
+
+
+def entropy(share: Tensor) -> Tensor:
+    """Entropy in nats of rows of shares (n, m) that add up to 1: 0 to log(m). Its exp counts effective candidates."""
+    return -(share * share.clamp(min=1e-300).log()).sum(dim=-1)
+
+
+def forces(z: Tensor, anchor: int, temperature: float) -> Tensor:
+    """Forces (2N - 2, d) of an anchor's negatives on it in SimCLR: z (2N, d), rows i and i + N of one image."""
+    z = normalize(z.double())
+    partner = (anchor + len(z) // 2) % len(z)
+    negatives = [j for j in range(len(z)) if j not in (anchor, partner)]
+    share = shares(z, temperature)[anchor, negatives]
+    return _push(z[anchor], z[negatives], share, temperature)
+
+
+def forces_of_queue(query: Tensor, key: Tensor, queue: Tensor, temperature: float) -> Tensor:
+    """Forces (K, d) of a queue (K, d) on one query (d,) whose positive is `key` (d,): MoCo."""
+    query, key, queue = normalize(query.double()), normalize(key.double()), normalize(queue.double())
+    share = (torch.cat([key[None], queue]) @ query / temperature).softmax(dim=0)[1:]
+    return _push(query, queue, share, temperature)
+
+
+def _push(anchor: Tensor, negatives: Tensor, share: Tensor, temperature: float) -> Tensor:
+    tangent = negatives - (negatives @ anchor)[:, None] * anchor
+    return -(share / temperature)[:, None] * tangent
+
+
+def gradient(z: Tensor, temperature: float) -> Tensor:
+    """Gradient (2N, d) of NT-Xent for the embeddings z (2N, d), in float64."""
+    leaf = z.detach().double().requires_grad_()
+    (found,) = torch.autograd.grad(nt_xent(leaf, temperature), leaf)
+    return found
+
+
+def rank(rows: Tensor) -> int:
+    """Dimensions that rows (n, d) span, in float64."""
+    return int(torch.linalg.matrix_rank(rows.double()))
+
+
+def centred(rows: Tensor) -> Tensor:
+    """Rows (n, d) minus their mean: the rank of these is the rank of the covariance."""
+    return rows - rows.mean(dim=0)
+
+
+def spectrum(rows: Tensor) -> Tensor:
+    """Eigenvalues of the second moment rows^T rows / n (d x d), largest first, min(n, d) of them.
+
+    The Gram matrix rows rows^T / n (n x n) has the same ones, but for zeros.
+    """
+    return torch.linalg.svdvals(rows.double()).square() / len(rows)
+
+
+def effective_rank(rows: Tensor) -> float:
+    """Exp of the entropy of the singular values over their sum (Roy & Vetterli 2007): 1 to the rank. Not centred."""
+    singular = torch.linalg.svdvals(rows.double())
+    return float(entropy(singular / singular.sum()).exp())
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The most directions that N images, two views each, can give in d dimensions, by what is looked at."""
+
+    anchor: int  # forces on one anchor: 2N - 2 negatives, in the tangent plane
+    anchor_centred: int  # their covariance
+    batch: int  # the gradient of all embeddings
+    batch_centred: int  # its covariance
+
+
+def bounds(images: int, dim: int) -> Bounds:
+    """The bounds for N = `images` of at least 2 and d = `dim`."""
+    if images < 2 or dim < 2:
+        raise ValueError(f"images is {images} and dim is {dim}; allowed: 2 or more of each")
+    return Bounds(
+        min(2 * images - 2, dim - 1), min(2 * images - 3, dim - 1), min(2 * images, dim), min(2 * images - 1, dim)
+    )
+
+
+@dataclass(frozen=True)
+class Union:
+    """Ranks of the forces from the batch, from the queue, their sum, and of both together."""
+
+    batch: int
+    queue: int
+    both: int
+
+    @property
+    def total(self) -> int:
+        """What adding the two ranks would give."""
+        return self.batch + self.queue
+
+
+def union(batch: Tensor, queue: Tensor) -> Union:
+    """Ranks of batch forces (n, d) and queue forces (m, d), apart and together: together at most d."""
+    return Union(rank(batch), rank(queue), rank(torch.cat([batch, queue])))
