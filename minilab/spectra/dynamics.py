@@ -25,7 +25,8 @@ def simclr_rate(variance: float, temperature: float, negatives: int) -> float:
 def moco_rate(variance: float, temperature: float, negatives: int, leak: float) -> float:
     """The same with keys from an encoder that follows at rate gamma = `leak`, and no gradient to the keys.
 
-    It is (-gamma + sqrt(gamma^2 + 4 gamma kappa)) / 2 with kappa = (S / tau) K / (K + 1). It tends to kappa for a fast key encoder and to sqrt(gamma kappa) for a slow one.
+    It is (-gamma + sqrt(gamma^2 + 4 gamma kappa)) / 2 with kappa = (S / tau) K / (K + 1): about kappa for a fast
+    key encoder, sqrt(gamma kappa) for a slow one, and above 0 for any.
     """
     _check(variance, temperature, negatives)
     if not leak > 0:
