@@ -82,9 +82,11 @@ def build_encoder(name: str, channels: int = 3, norm: str = "batch") -> ResNet:
     return ResNet(blocks, widths, stem_stride, channels, norm)
 
 
-def projection_head(features: int, dim: int) -> nn.Sequential:
+def projection_head(features: int, dim: int, norm: bool = False) -> nn.Sequential:
     """Features (N, features) to embeddings (N, dim): one hidden layer, as in SimCLR and MoCo v2.
 
-    It is thrown away after training: what is evaluated is what goes into it.
+    It is thrown away after training: what is evaluated is what goes into it. `norm`: a batch norm without
+    weights at its end, so that each dimension has mean 0 and variance 1 over a batch.
     """
-    return nn.Sequential(nn.Linear(features, features), nn.ReLU(True), nn.Linear(features, dim))
+    layers = [nn.Linear(features, features), nn.ReLU(True), nn.Linear(features, dim)]
+    return nn.Sequential(*layers, *([nn.BatchNorm1d(dim, affine=False)] if norm else []))

@@ -149,6 +149,23 @@ def _oracle() -> Grid:
     return Grid("What do false negatives cost?", _cells(1, variants, batch=128, source="shapes"))
 
 
+def _phases() -> Grid:
+    # How far the key encoder moves in a step, gamma = 1 - m, against how many steps old the queue is, Q / B.
+    variants: list[dict[str, Any]] = [
+        {"momentum": momentum, "queue": 64 * age, "head_norm": norm}
+        for norm in (False, True)
+        for age in (1, 4, 16, 64)
+        for momentum in (0.0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999)
+    ]
+    common: dict[str, Any] = {"method": "moco", "batch": 64, "epochs": 4, "images": 10_000}
+    return Grid("Which pairs of momentum and queue age does MoCo survive?", _cells(1, variants, **common))
+
+
+def _long() -> Grid:
+    methods = _over("method", ("simclr", "moco"))
+    return Grid("How far does half an hour of two cores go?", _cells(1, methods, epochs=70, images=50_000))
+
+
 def _smoke() -> Grid:
     variants: list[dict[str, Any]] = [{"method": "simclr"}, {"method": "moco", "queue": 512}]
     common = {"encoder": "micro", "epochs": 2, "batch": 64, "source": "shapes", "images": 512}
@@ -166,6 +183,8 @@ GRIDS: dict[str, Callable[[], Grid]] = {
     "batchnorm": _batchnorm,
     "alternatives": _alternatives,
     "oracle": _oracle,
+    "phases": _phases,
+    "long": _long,
     "smoke": _smoke,
 }
 

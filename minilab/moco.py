@@ -33,7 +33,7 @@ class MoCo(nn.Module):
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
         self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
-        self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
+        self.head = projection_head(self.encoder.features, recipe.dim, recipe.head_norm)  # thrown away
         self.key_encoder = copy.deepcopy(nn.Sequential(self.encoder, self.head)).requires_grad_(False)
         self.temperature = recipe.temperature
         self.momentum = recipe.momentum

@@ -30,6 +30,7 @@ class Recipe:
     `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
     shuffled among them (ShuffleBN, MoCo v1 section 3.3). 1 = one group, where a shuffle does nothing.
     `shuffle`: whether they are; off, only to see what then happens. `norm`: the encoder's layers, "batch" or "group".
+    `head_norm`: whether the head ends in a batch norm, as in MoCo v3, so that embeddings cannot share a direction.
     `chunk`: images whose activations are in memory at once; None = the whole batch. Batch norm then
     sees one chunk at a time. `accumulation`: how chunks make a step: "gradcache", one loss over the
     whole batch (arXiv 2101.06983), or "naive", a loss for each chunk, averaged. MoCo's loss is the same in both.
@@ -52,6 +53,7 @@ class Recipe:
     bn_groups: int = 1
     shuffle: bool = True
     norm: str = "batch"
+    head_norm: bool = False
     chunk: int | None = None
     accumulation: str = "gradcache"
     learning_rate: float | None = None
@@ -82,7 +84,7 @@ class Recipe:
         _number("crop", self.crop, 0.0, 1.0, open_low=True)
         if self.learning_rate is not None:
             _number("learning_rate", self.learning_rate, 0.0, 1000.0)
-        for name in ("symmetric", "shuffle"):
+        for name in ("symmetric", "shuffle", "head_norm"):
             if not isinstance(getattr(self, name), bool):
                 raise ValueError(f"{name} is {getattr(self, name)!r}; allowed: True or False")
         if self.batch % self.bn_groups:

@@ -24,7 +24,7 @@ class SimCLR(nn.Module):
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
         self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
-        self.head = projection_head(self.encoder.features, recipe.dim)  # thrown away
+        self.head = projection_head(self.encoder.features, recipe.dim, recipe.head_norm)  # thrown away
         self.temperature = recipe.temperature
         self.groups = recipe.bn_groups
         naive = recipe.chunk is not None and recipe.accumulation == "naive"

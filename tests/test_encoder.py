@@ -48,3 +48,9 @@ def test_with_group_norm_an_image_does_not_see_the_others():
     images = torch.rand(8, 3, 16, 16)
     torch.testing.assert_close(encoder(images)[:2], encoder(images[:2]), rtol=1e-4, atol=1e-5)
     assert not any(isinstance(layer, torch.nn.BatchNorm2d) for layer in encoder.modules())
+
+
+def test_a_head_with_a_norm_gives_each_dimension_mean_0_and_variance_1():
+    embeddings = projection_head(64, 10, norm=True)(torch.rand(200, 64) + 5)
+    torch.testing.assert_close(embeddings.mean(dim=0), torch.zeros(10), atol=1e-4, rtol=0)
+    torch.testing.assert_close(embeddings.var(dim=0, correction=0), torch.ones(10), atol=2e-2, rtol=0)

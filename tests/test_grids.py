@@ -37,6 +37,8 @@ def test_in_a_grid_all_runs_see_equally_many_images_and_none_is_twice(name):
         ("batchnorm", 12, {"bn_groups": 3, "shuffle": 2, "norm": 2, "seed": 2}),
         ("alternatives", 14, {"method": 5, "batch": 2, "seed": 2}),
         ("oracle", 6, {"method": 2}),
+        ("phases", 80, {"momentum": 10, "queue": 4, "head_norm": 2}),
+        ("long", 2, {"method": 2}),
     ],
 )
 def test_sizes(name, runs, fields):

@@ -13,6 +13,7 @@ WRONG = [
     ("method", "byol", "simclr, moco"),
     ("norm", "layer", "batch, group"),
     ("shuffle", None, "True or False"),
+    ("head_norm", "yes", "True or False"),
     ("encoder", "vit", "tiny, small"),
     ("precision", "int8", "auto, float32"),
     ("optimizer", "adam", "sgd, lars"),
