@@ -30,7 +30,7 @@ class Recipe:
     `bn_groups`: virtual devices, each with batch-norm statistics of its own; in MoCo the keys are
     shuffled among them (ShuffleBN, MoCo v1 section 3.3). 1 = one group, where a shuffle does nothing.
     `shuffle`: whether they are; off, only to see what then happens. `norm`: the encoder's layers, "batch" or "group".
-    `head_norm`: whether the head ends in a batch norm, as in MoCo v3, so that embeddings cannot share a direction.
+    `head_norm`: whether the head ends in a batch norm without weights, as in SimSiam and MoCo v3.
     `chunk`: images whose activations are in memory at once; None = the whole batch. Batch norm then
     sees one chunk at a time. `accumulation`: how chunks make a step: "gradcache", one loss over the
     whole batch (arXiv 2101.06983), or "naive", a loss for each chunk, averaged. MoCo's loss is the same in both.

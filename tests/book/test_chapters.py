@@ -98,6 +98,11 @@ def test_eight_parts_in_order(chapter: Chapter) -> None:
 
 
 @every_page
+def test_no_note_to_the_author_is_left(chapter: Chapter) -> None:
+    assert not re.findall(r"RESULTS-|TODO|FIXME|XXX", chapter.source.read_text(encoding="utf-8"))
+
+
+@every_page
 def test_top_names_run_time_and_colab(chapter: Chapter) -> None:
     top = parts(chapter)[""]
     assert re.search(r"\*\*Run time:\*\*.*\d+.*two CPU cores", top)
@@ -232,3 +237,17 @@ def test_chapter_is_in_the_contents_and_on_the_first_page(chapter: Chapter) -> N
     row = re.search(rf"^\|.*\(\.\./notebooks/{chapter.name}\.ipynb\).*$", first, flags=re.MULTILINE)
     assert row
     assert len(re.findall(r"\d+ min", row.group())) == 2, "minutes to read and to run"
+
+
+def test_the_first_page_answers_in_three_lengths() -> None:
+    first = (ROOT / "book" / "index.md").read_text(encoding="utf-8")
+    found = re.findall(
+        r'<span class="clock" data-seconds="(\d+)"></span>\n\n<details class="answer">\n<summary>[^<]*</summary>\n'
+        r"(.*?)You have said it if you named(.*?)</details>",
+        first,
+        flags=re.DOTALL,
+    )
+    assert [int(seconds) for seconds, _, _ in found] == [20, 50, 120]
+    for (_, words, points), (fewest, most) in zip(found, ((40, 55), (110, 135), (136, 300)), strict=True):
+        assert fewest <= len(words.split()) <= most
+        assert 4 <= len(re.findall(r"^- ", points, flags=re.MULTILINE)) <= 6
