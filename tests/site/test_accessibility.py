@@ -15,6 +15,12 @@ pytestmark = pytest.mark.browser
 WIDGETS_DRAWN = """() => [...document.querySelectorAll('script[type="application/vnd.jupyter.widget-view+json"]')]
   .every(script => script.parentElement.querySelector('[role=group]'))"""
 
+# Opens every folded answer, and has the reason shown of one choice in each question.
+UNFOLD = """() => {
+  document.querySelectorAll('details').forEach(fold => fold.open = true);
+  document.querySelectorAll('.quiz input').forEach(choice => choice.click());
+}"""
+
 # Each place where a rule of some weight is broken: its weight, the rule, the element, and what axe says of it.
 GRAVE_FAULTS = """async () => {
   const { violations } = await axe.run(document, { resultTypes: ['violations'] });
@@ -35,6 +41,6 @@ def grave_faults(page: Page) -> list[str]:
 def test_axe_finds_no_grave_fault(open_page: Callable[..., Visit], name: str, width: int, theme: str) -> None:
     page = open_page(name, width, theme, reduced_motion="reduce").page
     page.wait_for_function(WIDGETS_DRAWN)
-    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    page.evaluate(UNFOLD)
     faults = grave_faults(page)
     assert not faults, "\n".join(faults)
