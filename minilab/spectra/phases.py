@@ -61,7 +61,7 @@ def fit_boundary(leak: Sequence[float], age: Sequence[float], collapsed: Sequenc
         raise ValueError("leak, age and collapsed: allowed are equally many, numbers above 0, and runs of both kinds")
     whole = _logistic(x, y)
     dice = np.random.default_rng(0)
-    found = []
+    found: list[tuple[float, float]] = []
     while len(found) < draws:
         chosen = dice.integers(len(y), size=len(y))
         if 0 < y[chosen].mean() < 1:
