@@ -72,7 +72,8 @@ def test_a_process_that_hangs_is_shown_where_it_hangs():
 def test_nothing_is_left_when_the_parent_is_interrupted_or_killed(tmp_path, sent):
     (tmp_path / "pids").mkdir()
     (tmp_path / "script.py").write_text(
-        "import sys\nsys.path.insert(0, sys.argv[1])\n"
+        "import signal, sys\nsys.path.insert(0, sys.argv[1])\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell's background jobs ignore it
         "from test_processes import notes_itself_and_sleeps, run_processes\n"
         "if __name__ == '__main__':\n    run_processes(notes_itself_and_sleeps, 2, sys.argv[2], seconds=100)\n"
     )
