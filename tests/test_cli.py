@@ -60,9 +60,7 @@ def test_the_batch_is_smaller_on_shapes_unless_it_is_given():
 def test_shards_compares_gathers_in_real_processes(capsys):
     assert cli.main(["shards", "--data", "shapes", "--processes", "2", "--images", "8", "--epochs", "1"]) == 0
     out = capsys.readouterr().out
-    assert (
-        "one process                               14" in out and "no gather: a loss per device               6" in out
-    )
+    assert "one process                              14" in out and "no gather: a loss per device              6" in out
 
 
 @pytest.mark.parametrize("given, named", [(("--processes", "3"), "world is 3"), (("--images", "2"), "images is 2")])

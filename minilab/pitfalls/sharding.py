@@ -145,12 +145,12 @@ def _step(learner: Learner, network: nn.Module, views: Tensor, scheme: str) -> S
 
 
 def table(steps: dict[str, Step]) -> str:
-    """What `compare` found, as text: each step beside that of one process."""
+    """What `compare` found, as text. Gradients are set beside those of one process; tau's in the last column."""
     true = steps["one process"]
-    lines = [f"{'':34s} negatives     loss  cosine  length  temperature"]
+    lines = [f"{'':33s} negatives   loss  cosine  length    tau"]
     for name, step in steps.items():
         length = float(step.gradient.norm() / true.gradient.norm())
-        cosine = f"{float(F.cosine_similarity(step.gradient, true.gradient, dim=0)):7.4f}" if length else f"{'-':>7s}"
+        cosine = f"{float(F.cosine_similarity(step.gradient, true.gradient, dim=0)):7.3f}" if length else f"{'-':>7s}"
         warmth = step.temperature_gradient / true.temperature_gradient
-        lines.append(f"{name:34s} {step.candidates - 1:9d} {step.loss:8.4f} {cosine} {length:7.4f} {warmth:12.4f}")
+        lines.append(f"{name:33s} {step.candidates - 1:9d} {step.loss:6.3f} {cosine} {length:7.3f} {warmth:6.2f}")
     return "\n".join(lines)
