@@ -19,12 +19,16 @@ from minilab.simclr import SimCLR
 Scale = Callable[[Tensor], Tensor]
 
 
-def backward(method: SimCLR | MoCo, views: Tensor, recipe: Recipe, scale: Scale, autocast: torch.autocast) -> Tensor:
-    """Forward and backward of views (2N, C, H, W) as `recipe.chunk` and `recipe.accumulation` say."""
+def backward(method: nn.Module, views: Tensor, recipe: Recipe, scale: Scale, autocast: torch.autocast) -> Tensor:
+    """Forward and backward of views (2N, C, H, W) as `recipe.chunk` and `recipe.accumulation` say.
+
+    `method`: a SimCLR or a MoCo; or, with no chunk, one that DistributedDataParallel has wrapped.
+    """
     if recipe.chunk is None or recipe.chunk >= recipe.batch:
         return whole(method, views, scale, autocast)
     if recipe.accumulation == "naive" or isinstance(method, MoCo):  # a query's loss does not need the other queries
         return naive(method, views, recipe.chunk, scale, autocast)
+    assert isinstance(method, SimCLR)
     return gradcache(method, views, recipe.chunk, scale, autocast)
 
 

@@ -1,4 +1,4 @@
-"""The command `minilab`: train, show, sweep, data, shards, bench."""
+"""The command `minilab`: train, show, sweep, data, shards, bench, cards."""
 
 from __future__ import annotations
 
@@ -58,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--precision", default="auto", help=f"one of {', '.join(PRECISIONS)}")
     bench.add_argument("--json", type=Path, help="also write the figures here")
     bench.set_defaults(run=_bench)
+    _add_cards(commands.add_parser("cards", help="the book's questions: ask them here, list them, take them along"))
     return parser
 
 
@@ -97,6 +98,19 @@ def _add_sweep(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(run=_sweep)
 
 
+def _add_cards(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", required=True)
+    ask = actions.add_parser("quiz", help="ask some, one after the other")
+    ask.add_argument("--seed", type=int, help="draws the order; the same seed asks the same (default: by chance)")
+    ask.add_argument("--count", type=int, default=10, help="how many to ask (default: %(default)s)")
+    for action in (ask, actions.add_parser("list", help="name each card")):
+        action.add_argument("--tier", help="basics, solid or deep")
+        action.add_argument("--topic", help="the name of a file of cards")
+    for name, what in (("deck", "write an Anki deck (.apkg)"), ("json", "write what the practice page reads")):
+        actions.add_parser(name, help=what).add_argument("--out", type=Path, required=True, metavar="FILE")
+    parser.set_defaults(run=_cards)
+
+
 def _sweep(options: argparse.Namespace) -> None:
     from minilab import sweep
     from minilab.grids import GRIDS
@@ -125,6 +139,7 @@ def _sweep(options: argparse.Namespace) -> None:
 
 
 def _train(options: argparse.Namespace) -> None:
+    from minilab.distributed import join_torchrun, leave_torchrun, rank
     from minilab.pictures import picture_of_run
     from minilab.records import record_of, save_record
     from minilab.training import train
@@ -139,8 +154,14 @@ def _train(options: argparse.Namespace) -> None:
     images = images.subset(options.images)
     if options.batch is None and images.name.startswith("Shapes"):
         recipe = replace(recipe, batch=SHAPES_BATCH)
-    print(f"{recipe.method} on {images.name}, {len(images.train)} images, {recipe.epochs} epochs", file=sys.stderr)
-    run = train(recipe, images, device=options.device, checkpoint=options.checkpoint)
+    device = join_torchrun()  # one of several processes that share a run, if torchrun has started them
+    first = rank() == 0
+    if first:
+        print(f"{recipe.method} on {images.name}, {len(images.train)} images, {recipe.epochs} epochs", file=sys.stderr)
+    run = train(recipe, images, device=device or options.device, checkpoint=options.checkpoint)
+    leave_torchrun()
+    if not first:
+        return
     _print_history(run.history)
     if options.out is not None:
         save_record(record_of(run), options.out)
@@ -215,6 +236,22 @@ def _bench(options: argparse.Namespace) -> None:
     if options.json is not None:
         with written_aside(options.json) as file:
             file.write(json.dumps(figures, indent=1).encode() + b"\n")
+
+
+def _cards(options: argparse.Namespace) -> None:
+    from minilab.textbook import terminal
+
+    if options.action == "quiz":
+        terminal.quiz(options.tier, options.topic, options.seed, options.count)
+    elif options.action == "list":
+        terminal.list_cards(options.tier, options.topic)
+    elif options.action == "deck":
+        from minilab.textbook.anki import write_deck
+
+        print(f"{write_deck(options.out)} notes: {options.out}")
+    else:
+        terminal.write_json(options.out)
+        print(f"cards: {options.out}")
 
 
 if __name__ == "__main__":

@@ -5,13 +5,19 @@ Without a process group, or alone in one, every function here is what it is on o
 
 from __future__ import annotations
 
+import inspect
 import math
-from typing import Any
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from minilab.losses import normalize
 
@@ -20,14 +26,102 @@ _all_gather: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_i
 _reduce_scatter: Any = getattr(dist, "reduce_scatter_single", None) or dist.reduce_scatter_tensor
 
 
+T = TypeVar("T")
+_apart = False
+
+
+def join_torchrun(seconds: float = 600.0) -> torch.device | None:
+    """Join the group of the processes that torchrun has started, and return this one's device; None without torchrun.
+
+    A process has a GPU of its own where the machine has enough, and all work on the CPU where not.
+    A collective that another process does not join within `seconds` fails.
+    """
+    if not (dist.is_available() and dist.is_torchelastic_launched()):
+        return None
+    local, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
+    gpus = torch.cuda.device_count() >= here
+    if gpus:
+        torch.cuda.set_device(local)
+    else:
+        torch.set_num_threads(max(1, (os.cpu_count() or 1) // here))
+        if here == int(os.environ["WORLD_SIZE"]):  # one machine: its own name need not resolve
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo0" if os.uname().sysname == "Darwin" else "lo")
+    dist.init_process_group("nccl" if gpus else "gloo", timeout=timedelta(seconds=seconds))
+    return torch.device("cuda", local) if gpus else torch.device("cpu")
+
+
+def leave_torchrun() -> None:
+    """Leave the group of `join_torchrun`, once every process has come this far."""
+    if dist.is_available() and dist.is_initialized():
+        dist.barrier()
+        dist.destroy_process_group()
+
+
 def world_size() -> int:
-    """Processes in the group; 1 without one."""
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+    """Processes in the group; 1 without one, and within `apart`."""
+    return dist.get_world_size() if not _apart and dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
     """The number of this process in the group; 0 without one."""
     return dist.get_rank() if world_size() > 1 else 0
+
+
+def share_gradients(module: nn.Module) -> DistributedDataParallel:
+    """`module` such that a backward pass leaves in every process the mean of their gradients. Buffers are its own."""
+    known = inspect.signature(DistributedDataParallel).parameters
+    switch = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its old name
+    options: dict[str, Any] = {switch: False}
+    return DistributedDataParallel(module, **options)
+
+
+@contextmanager
+def apart() -> Iterator[None]:
+    """Within, this process computes as if it were the only one: what one measures must not wait for the rest."""
+    global _apart
+    before, _apart = _apart, True
+    try:
+        yield
+    finally:
+        _apart = before
+
+
+def own(rows: Tensor) -> Tensor:
+    """Rows (W * n, ...) of all processes to this one's part (n, ...)."""
+    return rows.chunk(world_size())[rank()]
+
+
+def agree(value: T) -> T:
+    """What rank 0 calls it with, in every process. For small plain values, once an epoch."""
+    if world_size() == 1:
+        return value
+    box = [value]
+    dist.broadcast_object_list(box, src=0)
+    return box[0]
+
+
+def average(values: Tensor) -> Tensor:
+    """Values, the same shape in every process, averaged over the processes, with a gradient."""
+    if world_size() == 1:
+        return values
+    averaged: Tensor = AverageWithGradient.apply(values)
+    return averaged
+
+
+class AverageWithGradient(torch.autograd.Function):
+    """The mean over processes, forward and backward: each process's value has a share of 1 / W in every result."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        """Any shape, kept."""
+        total = values.clone(memory_format=torch.contiguous_format)
+        dist.all_reduce(total)
+        return total / world_size()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        """Any shape, kept."""
+        return AverageWithGradient.forward(ctx, gradient)
 
 
 def gather(rows: Tensor) -> Tensor:

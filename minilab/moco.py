@@ -10,7 +10,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from minilab.distributed import gather
+from minilab.distributed import gather, own, world_size
 from minilab.encoder import build_encoder, projection_head
 from minilab.losses import chance_loss, info_nce, normalize
 from minilab.recipe import Recipe
@@ -64,7 +64,7 @@ class MoCo(nn.Module):
 
     def queries(self, views: Tensor) -> Tensor:
         """Queries (N, dim) of any length."""
-        return torch.cat([self.head(self.encoder(part)) for part in views.chunk(self.groups)])
+        return torch.cat([self.head(self.encoder(part)) for part in views.chunk(self._groups_here())])
 
     @torch.no_grad()
     def keys(self, views: Tensor) -> Tensor:
@@ -73,10 +73,16 @@ class MoCo(nn.Module):
         """
         if self.groups == 1:
             return normalize(self.key_encoder(views))
-        order = torch.randperm(len(views)) if self.shuffle else torch.arange(len(views))
+        everyone = gather(views)  # of all processes, which draw the same order
+        order = torch.randperm(len(everyone)) if self.shuffle else torch.arange(len(everyone))
         order = order.to(views.device)
-        keys = torch.cat([self.key_encoder(part) for part in views[order].chunk(self.groups)])
-        return normalize(keys[order.argsort()])
+        shuffled = own(everyone[order])
+        keys = torch.cat([self.key_encoder(part) for part in shuffled.chunk(self._groups_here())])
+        return normalize(own(gather(keys)[order.argsort()]))
+
+    def _groups_here(self) -> int:
+        """Batch-norm groups that this process holds."""
+        return max(1, self.groups // world_size())
 
     @torch.no_grad()
     def after_step(self) -> None:

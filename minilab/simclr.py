@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from minilab.distributed import nt_xent_gathered, world_size
 from minilab.encoder import build_encoder, projection_head
 from minilab.losses import chance_loss, nt_xent
 from minilab.recipe import Recipe
@@ -36,15 +37,17 @@ class SimCLR(nn.Module):
 
     def embed(self, views: Tensor) -> Tensor:
         """Views (2N, C, H, W) to embeddings (2N, dim), in the same order."""
-        if self.groups == 1:
+        groups = self.groups // world_size()  # of this process
+        if groups <= 1:
             return self.head(self.encoder(views))
         pairs = views.unflatten(0, (2, -1))  # (2, N, C, H, W): a group has both views of its images
-        parts = [self.head(self.encoder(part.flatten(0, 1))) for part in pairs.chunk(self.groups, dim=1)]
+        parts = [self.head(self.encoder(part.flatten(0, 1))) for part in pairs.chunk(groups, dim=1)]
         return torch.cat([part.unflatten(0, (2, -1)) for part in parts], dim=1).flatten(0, 1)
 
     def loss(self, embeddings: Tensor) -> Tensor:
         """The loss of embeddings (2N, dim), however they were computed."""
-        return nt_xent(embeddings, self.temperature)
+        loss = nt_xent if world_size() == 1 else nt_xent_gathered
+        return loss(embeddings, self.temperature)
 
     def chance(self) -> float:
         """Loss in nats of a network that knows nothing."""

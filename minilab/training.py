@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +16,16 @@ from minilab import chunks
 from minilab.alternatives import DCL, Oracle, Sigmoid, SimSiam, SimSiamNoStop
 from minilab.checkpoints import load_checkpoint, save_checkpoint
 from minilab.data import Images
+from minilab.distributed import agree, apart, average, rank, share_gradients, world_size
 from minilab.evaluation import evaluate
+from minilab.fit import check_fit
 from minilab.moco import MoCo
 from minilab.optimizers import build_optimizer, schedule
 from minilab.precision import DTYPES, choose_precision, keep_freed_memory
 from minilab.probes import Probe
 from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
+from minilab.syncbn import synchronise
 from minilab.views import Augmentation, two_views
 
 METHODS: dict[str, type[SimCLR] | type[MoCo]] = {
@@ -73,10 +75,13 @@ def train(
     exists, and to save to after every epoch and every minute; it ends as the finished run.
     `on_epoch` is called with the run after each epoch. Raises `ValueError` if recipe, images and
     checkpoint do not fit, `FloatingPointError` if the loss stops being finite.
+    In the processes of one group (see `minilab.distributed`) each takes its part of every batch, and the run is the
+    one that a single process would make. The first measures, reports and saves.
     """
     with torch.random.fork_rng(devices=[]):  # the caller's random state is left as it was
         trainer = Trainer(recipe, images, pick_device(device), checkpoint)
-        bar = tqdm(total=trainer.steps, initial=trainer.step, unit="step", disable=not progress, dynamic_ncols=True)
+        quiet = not progress or not trainer.first
+        bar = tqdm(total=trainer.steps, initial=trainer.step, unit="step", disable=quiet, dynamic_ncols=True)
         with bar:
             while trainer.step < trainer.steps:
                 trainer.run_epoch(bar)
@@ -104,6 +109,7 @@ class Trainer:
         check_fit(recipe, images)
         keep_freed_memory()
         self.recipe, self.device = recipe, device
+        self.first = rank() == 0  # of the processes
         self.checkpoint = Path(checkpoint) if checkpoint is not None else None
         count, channels = images.train.shape[:2]
         self.images = images.to(device)
@@ -111,6 +117,11 @@ class Trainer:
         self.steps = recipe.epochs * self.steps_per_epoch
         method = build_method(recipe, channels).to(device)
         method.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.forward: nn.Module = method
+        if world_size() > 1:
+            if recipe.bn_groups == 1:
+                synchronise(method)
+            self.forward = share_gradients(method)
         self.optimizer = build_optimizer(method, recipe)
         self.views_rng = Generator().manual_seed(recipe.seed)
         torch.manual_seed(recipe.seed)  # for what a method draws, such as MoCo's shuffle
@@ -122,7 +133,7 @@ class Trainer:
             self._load(self.checkpoint)
         else:
             size = (images.train.shape[2], images.train.shape[3])
-            self.run.precision = choose_precision(recipe.precision, recipe.encoder, channels, size, device)
+            self.run.precision = agree(choose_precision(recipe.precision, recipe.encoder, channels, size, device))
             self.scaler = self._scaler()
 
     def run_epoch(self, bar: tqdm) -> None:
@@ -133,7 +144,9 @@ class Trainer:
         clock = saved = time.perf_counter()
         for index in range(first, self.steps_per_epoch):
             self.losses[index] = self.take_step(order[index])
-            self.probe.after_step(self.run.method, self.step)
+            if self.first:
+                with apart():
+                    self.probe.after_step(self.run.method, self.step)
             bar.update()
             last = index + 1 == self.steps_per_epoch
             if last or (index + 1) % LOOK == 0:
@@ -155,15 +168,16 @@ class Trainer:
         if isinstance(method, Oracle):
             method.labels = self.images.train_labels.index_select(0, chosen)
         dtype = DTYPES[self.run.precision]
-        views = two_views(self.images.train.index_select(0, chosen), self.views_rng, Augmentation(crop=recipe.crop))
+        batch, part = self.images.train.index_select(0, chosen), (rank(), world_size())
+        views = two_views(batch, self.views_rng, Augmentation(crop=recipe.crop), part)
         autocast = torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
-        loss = chunks.backward(method, views, recipe, self.scaler.scale, autocast)
+        loss = chunks.backward(self.forward, views, recipe, self.scaler.scale, autocast)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         method.after_step()
         self.step += 1
-        return loss
+        return average(loss)
 
     def _scaler(self) -> torch.amp.GradScaler:
         """Only float16 is too narrow for small gradients; otherwise this passes them through."""
@@ -197,10 +211,22 @@ class Trainer:
 
     def _end_epoch(self) -> None:
         seconds, self.seconds = self.seconds, 0.0
+        entry: dict[str, Any] = {}
+        curve: dict[str, Any] = {}
+        if self.first:
+            with apart():
+                entry, curve = self._measure(seconds)
+        self.run.history.append(agree(entry))
+        self.run.curves.append(agree(curve))
+        if self.checkpoint is not None:
+            self.save()
+
+    def _measure(self, seconds: float) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The entry of the history and the curve of the epoch that has ended."""
         last = self.step == self.steps
         monitor = {"bank": None, "test": None} if last else MONITOR
         figures, curve = self.probe.end_epoch(self.run.method, self.step, self.losses)
-        entry: dict[str, Any] = {
+        entry = {
             "epoch": len(self.run.history) + 1,
             "loss": float(self.losses.double().mean()),
             "loss_reference": self.run.method.chance(),
@@ -212,14 +238,13 @@ class Trainer:
             "seconds": round(seconds, 3),
             "images_per_second": round(self.steps_per_epoch * self.recipe.batch / seconds, 1),
         }
-        self.run.history.append(entry)
-        self.run.curves.append(curve)
-        if self.checkpoint is not None:
-            self.save()
+        return entry, curve
 
     def save(self) -> None:
         """Write the whole state to the checkpoint: another process goes on from it to the same numbers."""
         assert self.checkpoint is not None
+        if not self.first:
+            return
         save_checkpoint(
             self.checkpoint,
             {
@@ -253,22 +278,3 @@ class Trainer:
         self.probe.load(state["probe"])
         self.scaler = self._scaler()
         self.scaler.load_state_dict(state["scaler"])
-
-
-def check_fit(recipe: Recipe, images: Images) -> None:
-    """Raise `ValueError` if the batch is larger than the images; warn if the queue is nearly so."""
-    count = len(images.train)
-    if recipe.batch > count:
-        raise ValueError(f"batch is {recipe.batch}; allowed: at most the number of images, {count}")
-    if recipe.chunk is not None and recipe.chunk < recipe.batch:
-        warnings.warn(
-            f"chunk is {recipe.chunk}: batch norm uses the statistics of one chunk at a time, so the gradient is not "
-            f"that of a batch of {recipe.batch}, but of bn_groups = {-(-recipe.batch // recipe.chunk)}",
-            stacklevel=3,
-        )
-    if recipe.method == "moco" and recipe.queue > count - recipe.batch:
-        warnings.warn(
-            f"queue is {recipe.queue} and there are {count} images: each query meets old keys of its own image as "
-            f"negatives. With a queue of a small share of the images few queries do.",
-            stacklevel=3,
-        )

@@ -39,39 +39,55 @@ class Augmentation:
     flip: float = 0.5
 
 
-def two_views(images: Tensor, generator: Generator, augmentation: Augmentation = Augmentation()) -> Tensor:
+def two_views(
+    images: Tensor, generator: Generator, augmentation: Augmentation = Augmentation(), part: tuple[int, int] = (0, 1)
+) -> Tensor:
     """Images (N, C, H, W) to views (2N, C, H, W): rows i and i + N come from image i.
 
-    `images`: uint8, or floats in [0, 1]. C is 1 or 3. Returns float32 in [-1, 1].
+    `images`: uint8, or floats in [0, 1]. C is 1 or 3. Returns float32 in [-1, 1]. `part` (r, W): only the
+    views of the r-th of W equal parts of the images, the same as they would be among all; W divides N.
     """
-    return random_views(torch.cat([images, images]), generator, augmentation)
+    number, parts = part
+    if not 0 <= number < parts or len(images) % parts:
+        raise ValueError(f"part is {part}; allowed: (r, W) with r from 0 to below W, and W a divisor of {len(images)}")
+    rows = torch.arange(2 * len(images)).view(2, parts, -1)[:, number].flatten() if parts > 1 else None
+    return random_views(torch.cat([images, images]), generator, augmentation, rows)
 
 
-def random_views(images: Tensor, generator: Generator, augmentation: Augmentation = Augmentation()) -> Tensor:
-    """One random view of each image: (N, C, H, W) to float32 (N, C, H, W) in [-1, 1]."""
+def random_views(
+    images: Tensor, generator: Generator, augmentation: Augmentation = Augmentation(), rows: Tensor | None = None
+) -> Tensor:
+    """One random view of each image: (N, C, H, W) to float32 (N, C, H, W) in [-1, 1].
+
+    `rows`: numbers (n,), ascending, of those that are wanted; the others are drawn and not computed.
+    """
     check_images(images)
     count, channels, height, width = images.shape
     boxes = draw_crops(count, height, width, augmentation, generator).to(images.device)
     factors = draw_jitter(count, augmentation, generator)
     plain = (factors == factors.new_tensor(IDENTITY)).all(dim=1)  # stays on the CPU, as `gray` does:
     gray = torch.rand(count, generator=generator) < augmentation.gray  # to count it there is no sync
-    views = torch.empty(images.shape, device=images.device)
+    wanted = torch.arange(count) if rows is None else rows
+    views = torch.empty((len(wanted), *images.shape[1:]), device=images.device)
     for start in range(0, count, GROUP):
-        part = slice(start, start + GROUP)
+        first, end = (int((wanted < place).sum()) for place in (start, start + GROUP))
+        here, done = wanted[first:end], views[first:end]
         order = torch.randperm(4, generator=generator).tolist()
+        if not len(here):
+            continue
         if channels == 1:  # a gray image has no saturation or hue to change
             order = [operation for operation in order if operation < 2]
         # The jittered views are moved to the front, so that they are one block, changed in place.
-        front = plain[part].int().argsort(stable=True)
-        block = len(front) - int(plain[part].sum())
-        back, front = front.argsort().to(images.device), front.to(images.device)
+        front = plain[here].int().argsort(stable=True)
+        block = len(front) - int(plain[here].sum())
+        back, chosen = front.argsort().to(images.device), here[front].to(images.device)
         # index_select: several times as fast as indexing with [...] on a CPU
-        x = crop_and_resize(images[part].index_select(0, front), boxes[part].index_select(0, front))
-        color_jitter_(x[:block], factors[part].to(images.device).index_select(0, front[:block]), order)
-        torch.index_select(x, 0, back, out=views[part])
+        x = crop_and_resize(images.index_select(0, chosen), boxes.index_select(0, chosen))
+        color_jitter_(x[:block], factors[here[front[:block]]].to(images.device), order)
+        torch.index_select(x, 0, back, out=done)
         if channels == 3:
-            chosen = gray[part].nonzero().squeeze(1).to(images.device)
-            views[part].index_copy_(0, chosen, grayscale(views[part].index_select(0, chosen)))
+            grays = gray[here].nonzero().squeeze(1).to(images.device)
+            done.index_copy_(0, grays, grayscale(done.index_select(0, grays)))
     return views.mul_(2).sub_(1)  # [0, 1] to [-1, 1]
 
 

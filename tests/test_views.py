@@ -150,3 +150,21 @@ def test_other_shapes_are_refused(shape):
 def test_integer_images_other_than_uint8_are_refused():
     with pytest.raises(ValueError, match=r"images has type torch.int64; allowed: uint8"):
         random_views(torch.zeros(2, 3, 8, 8, dtype=torch.int64), seeded())
+
+
+@pytest.mark.parametrize(("count", "parts"), [(4, 2), (6, 3), (8, 4), (600, 3), (640, 2)])  # 512 views share an order
+def test_a_part_of_the_views_is_that_part_of_all(count, parts):
+    images = torch.randint(0, 256, (count, 3, 8, 8), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
+    whole_dice = torch.Generator().manual_seed(1)
+    whole = two_views(images, whole_dice).unflatten(0, (2, parts, -1))
+    for number in range(parts):
+        dice = torch.Generator().manual_seed(1)
+        part = two_views(images, dice, part=(number, parts))
+        torch.testing.assert_close(part, whole[:, number].flatten(0, 1), rtol=0, atol=1e-6)
+        assert torch.equal(dice.get_state(), whole_dice.get_state())  # and what is drawn next is the same, too
+
+
+@pytest.mark.parametrize("part", [(2, 2), (-1, 2), (0, 3), (0, 0)])
+def test_a_part_that_there_is_not_is_refused(part):
+    with pytest.raises(ValueError, match="part is .*; allowed: "):
+        two_views(torch.zeros(4, 3, 8, 8), torch.Generator(), part=part)

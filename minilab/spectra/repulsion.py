@@ -8,6 +8,7 @@ Everything is computed in float64, so that a rank is a number and not a matter o
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -115,3 +116,62 @@ class Union:
 def union(batch: Tensor, queue: Tensor) -> Union:
     """Ranks of batch forces (n, d) and queue forces (m, d), apart and together: together at most d."""
     return Union(rank(batch), rank(queue), rank(torch.cat([batch, queue])))
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """The softmax of one query over its positive and K negatives at one temperature; all in float64."""
+
+    positive: float  # p+, the share of the positive
+    shares: Tensor  # (K,) of the negatives, in their order; with p+ they add up to 1
+    forces: Tensor  # (K,) length of each negative's push along the sphere: share / tau * sqrt(1 - cos^2)
+    pull: float  # weight of the positive's pull, (1 - p+) / tau: equal to the sum of share / tau
+    pull_along: float  # its length along the sphere: pull * sqrt(1 - cos^2)
+    entropy: float  # nats, of the negatives among themselves: 0 to log K
+    loss: float  # nats, -log p+; a guess has log(K + 1)
+
+    @property
+    def effective(self) -> float:
+        """How many equal negatives would have this entropy: exp(entropy), 1 to K."""
+        return math.exp(self.entropy)
+
+
+def contrast(positive: float, negatives: Tensor | Sequence[float], temperature: float) -> Contrast:
+    """What InfoNCE does with a query whose cosines are `positive` to its key and `negatives` (K,) to the others.
+
+    Raises `ValueError` naming the argument if a cosine leaves -1 to 1 by more than rounding, there is no negative,
+    or the temperature is not above 0. minilab/textbook/softmax.js is the same on the page.
+    """
+    plus, minus = cosines("positive", [positive]), cosines("negatives", negatives)
+    if not (math.isfinite(temperature) and temperature > 0):
+        raise ValueError(f"temperature is {temperature!r}; allowed: a finite number above 0")
+    logits = minus / temperature
+    among = logits.log_softmax(dim=0)  # log of each share among the negatives
+    gap = logits.logsumexp(dim=0) - plus[0] / temperature
+    missed = float(gap.sigmoid())  # 1 - p+, with all its digits
+    share = among.exp() * missed
+    forces = share / temperature * (1 - minus.square()).sqrt()
+    pull = missed / temperature
+    return Contrast(
+        positive=float((-gap).sigmoid()),
+        shares=share,
+        forces=forces,
+        pull=pull,
+        pull_along=pull * float((1 - plus[0].square()).sqrt()),
+        entropy=abs(float((among.exp() * among).sum())),
+        loss=float(torch.logaddexp(gap, torch.zeros_like(gap))),
+    )
+
+
+def cosines(name: str, values: Tensor | Sequence[float]) -> Tensor:
+    """`values` as a float64 tensor (n,) from -1 to 1; `ValueError` naming `name` if they are not cosines."""
+    try:
+        found = torch.as_tensor(values, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{name} is {values!r}; allowed: cosines, numbers from -1 to 1") from error
+    if found.dim() != 1 or len(found) == 0:
+        raise ValueError(f"{name} has the shape {tuple(found.shape)}; allowed: one dimension, one value or more")
+    outside = found[~(found.abs() <= 1 + 1e-5)]  # float32 rounds a cosine of 1 up by less
+    if len(outside):
+        raise ValueError(f"{name} holds {float(outside[0]):g}; allowed: cosines, from -1 to 1")
+    return found.clamp(-1, 1)

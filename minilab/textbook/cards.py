@@ -2,38 +2,52 @@
 
 A file is a list of cards::
 
-    - id: negatives-chance          # lower case, digits and hyphens; unique in the bank
-      tier: basics                  # basics, solid or deep
+    - id: negatives-chance          # the file's name first; lower case, digits and hyphens; unique in the bank
+      tier: basics                  # basics, solid or deep: how far into the subject
+      level: junior                 # junior, mid, senior or staff: who is asked this
       question: What is …?
-      answer:                       # optional: what to say aloud, by tier
-        basics: …
-        solid: …
-      rubric: [a point that a good answer makes]        # optional
-      red_flags: [something that should not be said]    # optional
-      choices:                      # three to five, exactly one of them right
+      context: |                    # optional: a log, code or a small table; its line breaks are kept
+        epoch  loss …
+      answer:                       # what to say aloud: one length or more
+        basics: …                   # 20 seconds: 40 to 55 words
+        solid: …                    # 50 seconds: 110 to 135 words
+        deep: …                     # two minutes: at most 300 words
+      rubric: [four to six points, each of which was said or was not]
+      red_flags:                    # what should not be said, and why it is wrong
+        - {text: …, why: …}
+      analogy: …                    # optional
+      follow_ups: [negatives-count] # optional: ids of the cards that an interviewer asks next
+      choices:                      # three to five, exactly one of them right; optional if numeric is given
         - {text: …, right: true, why: …}
-      sources: ["oord2018cpc, equation 4"]   # a key of book/references.bib, then the place
+      numeric: {value: 6.24, tolerance: 0.02, unit: nats, why: …}   # optional; the tolerance is absolute
+      sources: ["oord2018cpc, equation 4", "record:momentum"]   # a key of references.bib and the place, or a grid
+      chapter: basics/negatives     # where the answer is explained and measured
+      records: [momentum]           # optional: grids of recorded runs
 
-Every fault is a ``ValueError`` that names the file, the line, the field and what is allowed.
+Formulas stand between dollar signs. Every fault is a ``ValueError`` that names the file, the line, the field and
+what is allowed.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import yaml
+from minilab.textbook.card_fields import Place, check_fields, lines, number, one_of, read_list, text, texts
 
 TIERS = ("basics", "solid", "deep")
-FEWEST_CHOICES, MOST_CHOICES = 3, 5
+LEVELS = ("junior", "mid", "senior", "staff")
+CHOICES = (3, 5)
+RUBRIC = (4, 6)
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
-CARD_FIELDS = {"id", "tier", "question", "answer", "rubric", "red_flags", "choices", "sources"}
-CARD_NEEDS = ("id", "tier", "question", "choices", "sources")
+NEEDED = ("id", "tier", "level", "question", "answer", "rubric", "red_flags", "sources", "chapter")
+OPTIONAL = ("context", "analogy", "follow_ups", "choices", "numeric", "records")
 CHOICE_FIELDS = ("text", "right", "why")
-ANSWER_TIERS = ("basics", "solid")
+FLAG_FIELDS = ("text", "why")
+NUMERIC_FIELDS = ("value", "tolerance", "unit", "why")
 
 
 @dataclass(frozen=True)
@@ -46,8 +60,26 @@ class Choice:
 
 
 @dataclass(frozen=True)
+class RedFlag:
+    """Something that should not be said, and why it is wrong."""
+
+    text: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A number to answer with: right if it is within ``tolerance`` (absolute) of ``value``, in ``unit``."""
+
+    value: float
+    tolerance: float
+    unit: str
+    why: str
+
+
+@dataclass(frozen=True)
 class Card:
-    """One question with its options and, where given, the answer to say aloud."""
+    """One question, the answers to say aloud by length, and what tells a good answer from a poor one."""
 
     id: str
     tier: str
@@ -56,7 +88,15 @@ class Card:
     sources: tuple[str, ...]
     answer: dict[str, str]
     rubric: tuple[str, ...]
-    red_flags: tuple[str, ...]
+    red_flags: tuple[RedFlag, ...]
+    topic: str = ""
+    level: str = ""
+    chapter: str = ""
+    context: str | None = None
+    analogy: str | None = None
+    follow_ups: tuple[str, ...] = ()
+    numeric: Numeric | None = None
+    records: tuple[str, ...] = ()
 
 
 def card_files(folder: Path | None = None) -> list[Path]:
@@ -69,92 +109,108 @@ def card_files(folder: Path | None = None) -> list[Path]:
 
 
 def load_bank(folder: Path | None = None) -> dict[str, Card]:
-    """Every card by its id. An id that two cards share is a ``ValueError``."""
+    """Every card by its id. An id that two cards share, or a follow-up that is no card, is a ``ValueError``."""
     bank: dict[str, Card] = {}
+    placed: list[tuple[Card, Place]] = []
     for path in card_files(folder):
-        for card in load_file(path):
+        for card, place in _read(path):
             if card.id in bank:
                 raise ValueError(f"{path}: field 'id': {card.id!r} is used twice in the bank; choose another")
             bank[card.id] = card
+            placed.append((card, place))
+    for card, place in placed:
+        for name in card.follow_ups:
+            if name not in bank or name == card.id:
+                raise place.fault("follow_ups", f"{name!r} is not the id of another card")
     return bank
 
 
 def load_file(path: Path) -> list[Card]:
     """The cards of one file, in its order; ``ValueError`` with file, line and field if wrong."""
-    text = path.read_text(encoding="utf-8")
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-        values = yaml.safe_load(text)
-    except yaml.YAMLError as fault:
-        raise ValueError(f"{path}: not valid YAML: {fault}") from fault
-    if not isinstance(root, yaml.SequenceNode) or not root.value:
-        raise ValueError(f"{path}:1: the file must be a list of one or more cards")
-    places = [_Place(path, node) for node in root.value]
-    cards = [_card(value, place) for value, place in zip(values, places, strict=True)]
-    ids = [card.id for card in cards]
-    for position, (card, place) in enumerate(zip(cards, places, strict=True)):
-        if card.id in ids[:position]:
+    return [card for card, _ in _read(path)]
+
+
+def bank_json(folder: Path | None = None) -> str:
+    """The whole bank as JSON for the practice page: see ``minilab.textbook.bank``. Needs a checkout of the book."""
+    bank = import_module("minilab.textbook.bank")  # not an import statement: a chapter with a quiz does not rest on it
+    return str(bank.as_json(load_bank(folder)))
+
+
+def _read(path: Path) -> list[tuple[Card, Place]]:
+    """The cards of one file, each with its place."""
+    read: list[tuple[Card, Place]] = []
+    for value, place in read_list(path):
+        card = _card(value, place)
+        if card.id in {earlier.id for earlier, _ in read}:
             raise place.fault("id", f"{card.id!r} is used twice in this file; choose another")
-    return cards
+        read.append((card, place))
+    return read
 
 
-class _Place:
-    """Where a value stands in its file, so that an error can name the line."""
-
-    def __init__(self, path: Path, node: yaml.Node) -> None:
-        self.path, self.node = path, node
-
-    def fault(self, field: str, message: str) -> ValueError:
-        node = self.field(field).node
-        return ValueError(f"{self.path}:{node.start_mark.line + 1}: field {field!r}: {message}")
-
-    def field(self, name: str) -> _Place:
-        """The place of one field's value, or this place if there is no such field."""
-        for key, value in self.fields():
-            if key == name:
-                return _Place(self.path, value)
-        return self
-
-    def fields(self) -> Iterator[tuple[Any, yaml.Node]]:
-        if isinstance(self.node, yaml.MappingNode):
-            for key, value in self.node.value:
-                yield key.value, value
-
-    def items(self) -> list[_Place]:
-        assert isinstance(self.node, yaml.SequenceNode)
-        return [_Place(self.path, node) for node in self.node.value]
-
-
-def _card(value: Any, place: _Place) -> Card:
+def _card(value: Any, place: Place) -> Card:
     """One checked card."""
-    _check_fields(value, place, CARD_FIELDS, CARD_NEEDS)
-    identifier = _text(value, "id", place)
+    check_fields(value, place, {*NEEDED, *OPTIONAL}, NEEDED)
+    identifier = text(value, "id", place)
     if not ID.fullmatch(identifier):
         raise place.fault("id", f"{identifier!r} is not allowed; use lower-case letters, digits and single hyphens")
-    if value["tier"] not in TIERS:
-        raise place.fault("tier", f"{value['tier']!r} is not allowed; use one of {', '.join(TIERS)}")
+    if "choices" not in value and "numeric" not in value:
+        raise place.fault("choices", "is missing, and there is no numeric either; give one of them")
     return Card(
         id=identifier,
-        tier=value["tier"],
-        question=_text(value, "question", place),
-        choices=_choices(value["choices"], place),
-        sources=_texts(value, "sources", place),
-        answer=_answer(value.get("answer"), place),
-        rubric=_texts(value, "rubric", place) if "rubric" in value else (),
-        red_flags=_texts(value, "red_flags", place) if "red_flags" in value else (),
+        topic=place.path.stem,
+        tier=one_of(value, "tier", place, TIERS),
+        level=one_of(value, "level", place, LEVELS),
+        question=text(value, "question", place),
+        context=lines(value, "context", place) if "context" in value else None,
+        answer=_answer(value, place),
+        rubric=_rubric(value, place),
+        red_flags=_red_flags(value["red_flags"], place),
+        analogy=text(value, "analogy", place) if "analogy" in value else None,
+        follow_ups=texts(value, "follow_ups", place) if "follow_ups" in value else (),
+        choices=_choices(value["choices"], place) if "choices" in value else (),
+        numeric=_numeric(value["numeric"], place.field("numeric")) if "numeric" in value else None,
+        sources=texts(value, "sources", place),
+        chapter=text(value, "chapter", place),
+        records=texts(value, "records", place) if "records" in value else (),
     )
 
 
-def _choices(value: Any, place: _Place) -> tuple[Choice, ...]:
-    if not isinstance(value, list) or not FEWEST_CHOICES <= len(value) <= MOST_CHOICES:
+def _answer(value: dict[str, Any], place: Place) -> dict[str, str]:
+    found, spot = value["answer"], place.field("answer")
+    if not isinstance(found, dict) or not found:
+        raise place.fault("answer", f"must hold one of {', '.join(TIERS)}, got {found!r}")
+    check_fields(found, spot, set(TIERS), ())
+    return {tier: text(found, tier, spot) for tier in found}
+
+
+def _rubric(value: dict[str, Any], place: Place) -> tuple[str, ...]:
+    points = texts(value, "rubric", place)
+    if not RUBRIC[0] <= len(points) <= RUBRIC[1]:
+        raise place.fault("rubric", f"needs {RUBRIC[0]} to {RUBRIC[1]} points, got {len(points)}")
+    return points
+
+
+def _red_flags(value: Any, place: Place) -> tuple[RedFlag, ...]:
+    if not isinstance(value, list) or not value:
+        raise place.fault("red_flags", f"needs a list of one or more, each with text and why, got {value!r}")
+    flags = []
+    for flag, spot in zip(value, place.field("red_flags").items(), strict=True):
+        check_fields(flag, spot, set(FLAG_FIELDS), FLAG_FIELDS)
+        flags.append(RedFlag(text(flag, "text", spot), text(flag, "why", spot)))
+    return tuple(flags)
+
+
+def _choices(value: Any, place: Place) -> tuple[Choice, ...]:
+    fewest, most = CHOICES
+    if not isinstance(value, list) or not fewest <= len(value) <= most:
         found = len(value) if isinstance(value, list) else repr(value)
-        raise place.fault("choices", f"needs a list of {FEWEST_CHOICES} to {MOST_CHOICES} choices, got {found}")
+        raise place.fault("choices", f"needs a list of {fewest} to {most} choices, got {found}")
     choices = []
     for option, spot in zip(value, place.field("choices").items(), strict=True):
-        _check_fields(option, spot, set(CHOICE_FIELDS), CHOICE_FIELDS)
+        check_fields(option, spot, set(CHOICE_FIELDS), CHOICE_FIELDS)
         if not isinstance(option["right"], bool):
             raise spot.fault("right", f"must be true or false, got {option['right']!r}")
-        choices.append(Choice(_text(option, "text", spot), option["right"], _text(option, "why", spot)))
+        choices.append(Choice(text(option, "text", spot), option["right"], text(option, "why", spot)))
     right = sum(choice.right for choice in choices)
     if right != 1:
         raise place.fault("choices", f"exactly one choice must be right, got {right}")
@@ -163,46 +219,9 @@ def _choices(value: Any, place: _Place) -> tuple[Choice, ...]:
     return tuple(choices)
 
 
-def _answer(value: Any, place: _Place) -> dict[str, str]:
-    if value is None:
-        return {}
-    spot = place.field("answer")
-    if not isinstance(value, dict):
-        raise place.fault("answer", f"must hold one of {', '.join(ANSWER_TIERS)}, got {value!r}")
-    _check_fields(value, spot, set(ANSWER_TIERS), ())
-    return {tier: _text(value, tier, spot) for tier in value}
-
-
-def _check_fields(value: Any, place: _Place, allowed: set[str], needed: tuple[str, ...]) -> None:
-    """``value`` is a mapping with every field in ``needed``, none twice, none unknown."""
-    if not isinstance(value, dict):
-        raise place.fault("", f"must be a mapping with the fields {', '.join(sorted(allowed))}, got {value!r}")
-    seen: set[Any] = set()
-    for name, _ in place.fields():
-        if name not in allowed:
-            raise place.fault(str(name), f"is unknown; allowed are {', '.join(sorted(allowed))}")
-        if name in seen:
-            raise place.fault(str(name), "is given twice; keep one")
-        seen.add(name)
-    for name in needed:
-        if name not in value:
-            raise place.fault(name, "is missing")
-
-
-def _text(value: dict[str, Any], name: str, place: _Place) -> str:
-    """A field that must be a non-empty text, with its line breaks folded into spaces."""
-    text = value[name]
-    if not isinstance(text, str) or not text.strip():
-        raise place.fault(name, f"must be a non-empty text, got {text!r}")
-    return " ".join(text.split())
-
-
-def _texts(value: dict[str, Any], name: str, place: _Place) -> tuple[str, ...]:
-    """A field that must be a non-empty list of non-empty texts."""
-    texts = value[name]
-    if not isinstance(texts, list) or not texts:
-        raise place.fault(name, f"must be a list of one or more texts, got {texts!r}")
-    for text in texts:
-        if not isinstance(text, str) or not text.strip():
-            raise place.fault(name, f"must hold non-empty texts only, got {text!r}")
-    return tuple(" ".join(text.split()) for text in texts)
+def _numeric(value: Any, place: Place) -> Numeric:
+    check_fields(value, place, set(NUMERIC_FIELDS), NUMERIC_FIELDS)
+    tolerance = number(value, "tolerance", place)
+    if tolerance < 0:
+        raise place.fault("tolerance", f"must be 0 or more, got {tolerance!r}")
+    return Numeric(number(value, "value", place), tolerance, text(value, "unit", place), text(value, "why", place))

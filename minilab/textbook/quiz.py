@@ -6,6 +6,7 @@ from html import escape
 from itertools import count
 
 from minilab.textbook.cards import Card, Choice, load_bank
+from minilab.textbook.maths import mathjax
 
 STYLE = """
 .quiz{margin:1.5em 0;max-width:44em;color:inherit}
@@ -28,7 +29,7 @@ _drawn = count()
 def quiz(*ids: str) -> None:
     """Display the cards with these ids, in this order, as questions to answer by a click.
 
-    Raises ``ValueError`` if no id is given, one is given twice, or one is not in the bank.
+    Raises ``ValueError`` if no id is given, one is given twice, one is not in the bank, or one has no options.
     """
     from IPython.display import HTML, display  # only a notebook needs IPython
 
@@ -43,6 +44,11 @@ def quiz_html(*ids: str, prefix: str = "quiz") -> str:
     unknown = [name for name in ids if name not in bank]
     if unknown:
         raise ValueError(f"no card has the id {unknown[0]!r}; there are {', '.join(sorted(bank))}")
+    for name in ids:
+        if not bank[name].choices:
+            raise ValueError(
+                f"the card {name!r} asks for a number, which needs a script to check; allowed: cards with choices"
+            )
     questions = (_question(number, bank[name], f"{prefix}-{name}") for number, name in enumerate(ids, start=1))
     return f'<div class="quiz mathjax_process"><style>{STYLE}</style>{"".join(questions)}</div>'
 
@@ -53,7 +59,10 @@ def _question(number: int, card: Card, prefix: str) -> str:
         _option(choice, group=prefix, name=f"{prefix}-{letter}")
         for letter, choice in zip("abcde", card.choices, strict=False)
     )
-    return f'<fieldset id="{prefix}"><legend>{number}. {_words(card.question)}</legend>{"".join(options)}</fieldset>'
+    log = f"<pre>{escape(card.context, quote=False)}</pre>" if card.context else ""
+    return (
+        f'<fieldset id="{prefix}"><legend>{number}. {mathjax(card.question)}</legend>{log}{"".join(options)}</fieldset>'
+    )
 
 
 def _option(choice: Choice, group: str, name: str) -> str:
@@ -61,11 +70,6 @@ def _option(choice: Choice, group: str, name: str) -> str:
     verdict, kind = ("✓ Right.", "quiz-right") if choice.right else ("✗ Not quite.", "quiz-wrong")
     return (
         f'<div class="quiz-option"><input type="radio" name="{group}" id="{name}">'
-        f'<label for="{name}">{_words(choice.text)}</label>'
-        f'<p class="quiz-why {kind}"><strong>{verdict}</strong> {_words(choice.why)}</p></div>'
+        f'<label for="{name}">{mathjax(choice.text)}</label>'
+        f'<p class="quiz-why {kind}"><strong>{verdict}</strong> {mathjax(choice.why)}</p></div>'
     )
-
-
-def _words(text: str) -> str:
-    r"""Text made safe for HTML; TeX between \( and \) passes through for MathJax."""
-    return escape(text, quote=False)

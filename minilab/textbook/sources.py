@@ -19,6 +19,8 @@ from minilab.grids import GRIDS, grid
 
 CHAPTERS, NOTEBOOKS = Path("book/chapters"), Path("notebooks")
 CARDS, RECORDS = Path("book/cards"), Path("minilab/records")
+# A page that shows the claims names no record: its checks read them all.
+CLAIMS, SHOWN_BY = (Path("book/claims.yml"), Path("book/references.bib")), Path("minilab/textbook/claims.py")
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ def fingerprint(chapter: Chapter, cells: Iterable[str]) -> dict[str, str]:
     return {
         "source_sha256": _hash(chapter.root, [chapter.source]),
         "code_sha256": _hash(chapter.root, code),
-        "data_sha256": _hash(chapter.root, _named_data(chapter.root, trees)),
+        "data_sha256": _hash(chapter.root, sorted({*_named_data(chapter.root, trees), *_claims(chapter.root, code)})),
     }
 
 
@@ -132,6 +134,14 @@ def _named_data(root: Path, trees: Iterable[ast.Module]) -> list[Path]:
     records = [path for path in paths if wanted.fullmatch(path.stem) or path.stem in stems]
     cards = [path for path in (root / CARDS).glob("*.yml") if any(map(wanted.fullmatch, _card_ids(path)))]
     return sorted(records + cards)
+
+
+def _claims(root: Path, code: list[Path]) -> list[Path]:
+    """What the claims rest on, if the code shows them."""
+    if root / SHOWN_BY not in code:
+        return []
+    files = (*CLAIMS, SHOWN_BY.with_suffix(".css"))
+    return [*(root / path for path in files), *(root / RECORDS).glob("**/*.json")]
 
 
 def _pattern(node: ast.AST) -> str:

@@ -1,5 +1,7 @@
 """Forces against the gradient that autograd gives, ranks against their exact bounds."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given, settings
@@ -87,3 +89,54 @@ def test_ranks_add_up_only_where_there_is_room():
 def test_too_few_images_or_dimensions_are_refused(images, dim):
     with pytest.raises(ValueError, match="allowed: 2 or more"):
         bounds(images, dim)
+
+
+def test_a_querys_contrast_is_that_of_its_embeddings():
+    query, key, queue = cloud(1, 6)[0], cloud(1, 6, 1)[0], cloud(8, 6, 2)
+    found = repulsion.contrast(float(query @ key), queue @ query, 0.2)
+    candidates = torch.cat([key[None], queue])
+    share = (candidates @ query / 0.2).softmax(0)
+    assert found.loss == pytest.approx(float(info_nce(query[None], key[None], queue, 0.2)))
+    assert found.positive == pytest.approx(float(share[0])) and found.pull == pytest.approx(float(1 - share[0]) / 0.2)
+    torch.testing.assert_close(found.shares, share[1:], rtol=1e-10, atol=1e-14)
+    torch.testing.assert_close(found.forces, forces_of_queue(query, key, queue, 0.2).norm(dim=1))
+    along = key - (key @ query) * query
+    assert found.pull_along == pytest.approx(found.pull * float(along.norm()))
+    assert found.entropy == pytest.approx(float(repulsion.entropy(share[1:] / share[1:].sum())))
+    assert float(found.shares.sum()) / 0.2 == pytest.approx(found.pull)
+
+
+def test_equal_negatives_reach_the_ceiling_and_one_has_no_entropy():
+    alike = repulsion.contrast(0.4, [0.4] * 7, 0.01)
+    assert alike.effective == pytest.approx(7) and alike.loss == pytest.approx(math.log(8))
+    assert alike.positive == pytest.approx(1 / 8)
+    assert repulsion.contrast(0.9, [-1.0], 0.01).entropy == 0
+
+
+@pytest.mark.parametrize("positive, negative", [(1.0, -1.0), (-1.0, 1.0)])
+def test_the_extremes_keep_their_digits(positive, negative):
+    found = repulsion.contrast(positive, [negative, negative], 0.01)
+    far = 200 * (-1 if positive > 0 else 1) + math.log(2)
+    assert found.loss == pytest.approx(math.exp(far) if far < 0 else far, rel=1e-9)
+    assert found.pull == pytest.approx(100 * (math.exp(far) if far < 0 else 1), rel=1e-9)
+    assert found.forces.tolist() == [0, 0] and found.pull_along == 0  # at the poles nothing is along the sphere
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ((1.2, [0.1], 0.5), "positive holds 1.2; allowed: cosines"),
+        ((0.2, [0.1, float("nan")], 0.5), "negatives holds nan; allowed: cosines"),
+        ((0.2, [], 0.5), r"negatives has the shape \(0,\); allowed: one dimension, one value or more"),
+        ((0.2, [[0.1]], 0.5), r"negatives has the shape \(1, 1\)"),
+        ((0.2, ["a"], 0.5), r"negatives is \['a'\]; allowed"),
+        ((0.2, [0.1], 0.0), "temperature is 0.0; allowed: a finite number above 0"),
+    ],
+)
+def test_what_is_no_contrast_is_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        repulsion.contrast(*arguments)
+
+
+def test_a_cosine_that_float32_rounded_up_is_one():
+    assert repulsion.contrast(1.000001, [0.0], 1.0).pull_along == 0

@@ -1,4 +1,4 @@
-"""What pip installs is whole: every package, the records, and the question cards from book/cards."""
+"""What pip installs is whole: every package, the records, and what lives in book: cards, claims, references."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ ROOT = Path(__file__).resolve().parents[2]
 USE = """
 import minilab
 from minilab.textbook.cards import card_files, load_bank
+from minilab.textbook.claims import book_file, load_claims
+from minilab.textbook.works import load_works
 print(minilab.__file__)
 print(*[path.name for path in card_files()])
 print(len(load_bank()))
+print(len(load_claims()), len(load_works(book_file("references.bib"))))
 """
 
 
@@ -33,6 +36,8 @@ def test_an_installed_copy_holds_all_that_the_sources_do(tmp_path: Path) -> None
     leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "minilab", source / "minilab", ignore=leave)
     shutil.copytree(ROOT / "book" / "cards", source / "book" / "cards")
+    for name in ("claims.yml", "references.bib"):
+        shutil.copy(ROOT / "book" / name, source / "book")
     for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "LICENSE-TEXT"):
         shutil.copy(ROOT / name, source)
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation")
@@ -47,3 +52,5 @@ def test_an_installed_copy_holds_all_that_the_sources_do(tmp_path: Path) -> None
     assert Path(said[0]).is_relative_to(installed)
     assert said[1].split() == [path.name for path in sorted((ROOT / "book" / "cards").glob("*.yml"))]
     assert int(said[2]) >= 3
+    claims, works = map(int, said[3].split())
+    assert claims == (ROOT / "book" / "claims.yml").read_text().count("- id: ") and works >= 20

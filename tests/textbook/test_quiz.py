@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import sys
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from minilab.textbook import quiz as show_quiz
-from minilab.textbook.cards import Card, Choice, load_bank
+from minilab.textbook.cards import Card, Choice, Numeric, load_bank
 from minilab.textbook.quiz import quiz_html
 
 NASTY = Card(
@@ -31,7 +32,23 @@ NASTY = Card(
 
 @pytest.fixture
 def nasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys.modules["minilab.textbook.quiz"], "load_bank", lambda: {NASTY.id: NASTY})
+    monkeypatch.setattr(
+        sys.modules["minilab.textbook.quiz"], "load_bank", lambda: {card.id: card for card in (NASTY, NUMBER, LOG)}
+    )
+
+
+NUMBER = Card(
+    id="number-one",
+    tier="basics",
+    question="How many?",
+    choices=(),
+    sources=("key",),
+    answer={},
+    rubric=(),
+    red_flags=(),
+    numeric=Numeric(62, 0, "negatives", "2 x 32 - 2"),
+)
+LOG = replace(NASTY, id="log-one", question="What is $K + 1 < 5$?", context="epoch  loss\n<b>    5.55")
 
 
 def parsed(html: str) -> ElementTree.Element:
@@ -47,6 +64,20 @@ def test_everything_is_escaped() -> None:
     assert [label.text for label in root.iter("label")] == [choice.text for choice in NASTY.choices]
     legend = next(root.iter("legend"))
     assert legend.text == f"1. {NASTY.question}"
+
+
+@pytest.mark.usefixtures("nasty")
+def test_a_log_keeps_its_lines_and_a_formula_is_left_to_mathjax() -> None:
+    root = parsed(quiz_html(LOG.id))
+    assert [log.text for log in root.iter("pre")] == [LOG.context]
+    assert next(root.iter("legend")).text == "1. What is \\(K + 1 < 5\\)?"
+    assert not list(root.iter("b"))
+
+
+@pytest.mark.usefixtures("nasty")
+def test_a_card_that_asks_for_a_number_is_refused() -> None:
+    with pytest.raises(ValueError, match="'number-one' asks for a number.*allowed: cards with choices"):
+        quiz_html(NASTY.id, NUMBER.id)
 
 
 def test_every_option_is_labelled_and_grouped() -> None:

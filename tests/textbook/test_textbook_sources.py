@@ -18,6 +18,11 @@ CARD = """\
     - {text: b, right: false, why: nope}
     - {text: c, right: false, why: nope}
   sources: [key]
+  level: mid
+  answer: {basics: This one.}
+  rubric: [a, b, c, d]
+  red_flags: [{text: a, why: b}]
+  chapter: basics/first
 """
 
 
