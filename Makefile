@@ -4,6 +4,7 @@ VENV := .venv
 PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 SITE := _build/html
+PRACTICE := $(SITE)/_static/practice
 PORT ?= 8000
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -39,6 +40,8 @@ book: $(READY) ## build the site from the executed notebooks
 	@rm -rf _build && mkdir _build
 	@$(VENV)/bin/jupyter-book build . --all -n -W --keep-going --quiet > _build/log.txt 2>&1 \
 	  || { cat _build/log.txt; echo; echo "The site was not built: see the warnings above."; exit 1; }
+	@$(VENV)/bin/minilab cards json --out $(PRACTICE)/bank.json > /dev/null
+	@$(VENV)/bin/minilab cards deck --out $(PRACTICE)/contrastive.apkg > /dev/null
 	@echo "The site is in $(SITE). To look at it: make serve"
 
 serve: ## look at the site on 127.0.0.1 (PORT=8000)

@@ -1,11 +1,12 @@
 """The packages to install. Everything else stands in pyproject.toml.
 
-The question cards live in book/cards, where people edit them, and are installed from there as
-minilab.textbook.cards_data: pyproject.toml cannot add one package to those that it finds.
+What people edit stands in book/, and some of it is installed from there: the question cards as
+minilab.textbook.cards_data, and the claims and the references as minilab.textbook.book_data.
+pyproject.toml cannot add a package to those that it finds; it says which files of each are data.
 """
 
 from setuptools import find_packages, setup
 
-CARDS = "minilab.textbook.cards_data"
+DATA = {"minilab.textbook.cards_data": "book/cards", "minilab.textbook.book_data": "book"}
 
-setup(packages=[*find_packages(include=["minilab", "minilab.*"]), CARDS], package_dir={CARDS: "book/cards"})
+setup(packages=[*find_packages(include=["minilab", "minilab.*"]), *DATA], package_dir=DATA)

@@ -69,6 +69,13 @@ NPM_PACKAGES: list[dict[str, Any]] = [
         "licence": "OFL-1.1 (fonts)",
         "files": {"LICENSE.txt": "licences/font-awesome.txt"},
     },
+    {
+        # When a card comes back on the practice page; one ES module that imports nothing.
+        "name": "ts-fsrs",
+        "version": "5.4.2",
+        "licence": "MIT",
+        "files": {"LICENSE": "licences/ts-fsrs.txt", "dist/index.mjs": "ts-fsrs.js"},
+    },
 ]
 KEPT_BY_HAND = ["licences/requirejs.txt"]
 

@@ -12,6 +12,8 @@ from minilab.grids import grid
 from minilab.textbook.findings import Finding, Read, from_runs, mean
 
 SLOW, FAST = 0.05, 0.5
+EDGE = (0.02, 0.05)  # of gamma, between which an old queue begins to fail
+OLD = 16  # steps
 BINS = (0.1, 1.0, 10.0)  # of gamma * Q / B
 
 
@@ -78,3 +80,18 @@ def _phases_product(read: Read) -> Finding:
     values = list(bins.values())
     falls = len(values) > 2 and all(after < before + 0.02 for before, after in pairwise(values))
     return Finding(f"kNN by γ Q/B: {told or 'not recorded yet'}; {how_many}", falls and values[-1] < values[0] - 0.05)
+
+
+@from_runs("phases-edge")
+def _phases_edge(read: Read) -> Finding:
+    """With an old queue gamma alone decides: every slower key encoder beats every faster one, whatever the age."""
+    plane, how_many = _plane(read)
+    slow = [knn for (age, leak), knn in plane.items() if age >= OLD and leak <= EDGE[0] * (1 + 1e-9)]
+    fast = [knn for (age, leak), knn in plane.items() if age >= OLD and leak >= EDGE[1] * (1 - 1e-9)]
+    if not slow or not fast:
+        return Finding(f"not recorded yet; {how_many}", False)
+    text = (
+        f"kNN with queues of {OLD} steps and more: at least {min(slow):.3f} with γ at most {EDGE[0]}, "
+        f"at most {max(fast):.3f} with γ at least {EDGE[1]}; {how_many}"
+    )
+    return Finding(text, min(slow) > max(fast) + 0.02)

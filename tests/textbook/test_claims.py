@@ -166,6 +166,7 @@ RECORDS: dict[str, Doctor] = {
     "shuffle-loss": last(lambda r: r.shuffle, loss=5.0),
     "stop-gradient": last(lambda r: r.method == "simsiam-no-stop", embedding_cosine=0.1),
     "dcl-level": last(lambda r: r.method == "dcl", knn=0.6),
+    "phases-edge": last(every, knn=0.4),
     "phases-fast-fails": last(every, knn=0.4),
     "phases-no-minimum": last(lambda r: r.queue == 64, knn=0.2),
     "phases-old-fails": last(every, knn=0.4),
