@@ -183,6 +183,17 @@ def test_two_tabs_lose_nothing(opened: Open) -> None:
     other.close()
 
 
+def test_what_another_tab_wrote_unheard_is_read_before_a_write(opened: Open) -> None:
+    page = opened(init_script=put(PAST)).page
+    more = json.loads(PAST)
+    more["reviews"] |= json.loads(history(log_read=[(-3, 2)]))["reviews"]
+    page.evaluate("([key, text]) => localStorage.setItem(key, text)", [KEY, json.dumps(more)])  # no event comes of this
+    press(page, "Start the drill")
+    answer_card(page)
+    assert reviews(page)["log-read"] == more["reviews"]["log-read"]
+    assert sum(map(len, reviews(page).values())) == 6
+
+
 def test_a_write_of_another_tab_that_came_last_is_mended(opened: Open) -> None:
     visit = opened(init_script=put(PAST))
     page, other = visit.page, second_tab(visit).page

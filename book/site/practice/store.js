@@ -78,7 +78,6 @@ export class Store extends EventTarget {
   }
 
   #change(edit) {
-    this.#adopt();
     const changed = copy(this.state);
     edit(changed);
     this.state = changed;
