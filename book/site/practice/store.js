@@ -78,6 +78,7 @@ export class Store extends EventTarget {
   }
 
   #change(edit) {
+    this.#adopt();
     const changed = copy(this.state);
     edit(changed);
     this.state = changed;
