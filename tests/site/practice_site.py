@@ -221,3 +221,33 @@ def answer_card(page: Page, points: int = 3, grade: str | None = None) -> None:
     for i in range(min(points, boxes.count())):
         boxes.nth(i).check()
     page.locator(f".p-grade:has-text('{grade}')" if grade else ".p-grade.p-main").click()
+
+
+PAST = history(queue_what=[(-9, 3), (-2, 1)], queue_age=[(-90, 3)], momentum_why=[(-1, 3)])
+
+
+def interview(page: Page, start: str = "queue-what") -> None:
+    """Begin a mock interview with this card."""
+    press(page, "Mock interview")
+    page.get_by_label("Begin with").select_option(start)
+    press(page, "Start the interview")
+
+
+def export(page: Page) -> str:
+    """The text of the file that the button gives."""
+    press(page, "Progress")
+    with page.expect_download() as download:
+        press(page, "Export")
+    assert download.value.suggested_filename.startswith("contrastive-practice-20")
+    return Path(download.value.path()).read_text(encoding="utf-8")
+
+
+def reset_everything(page: Page) -> None:
+    press(page, "Progress")
+    press(page, "Reset everything")
+    press(page, "Forget them")
+
+
+def changed(**fields: Any) -> str:
+    """PAST with these fields put in."""
+    return json.dumps(json.loads(PAST) | fields)

@@ -79,7 +79,7 @@ export class Drill {
     const { due, fresh } = waiting(this.bank, this.store, this.kept, this.now());
     const again = sitting.again.filter(({ id }) => this.bank.get(id));
     const ripe = again.find(({ at }) => at <= sitting.done) ?? (due.length || fresh.length ? null : again[0]);
-    sitting.id = ripe?.id ?? fresh[0]?.id ?? due[0]?.id ?? null;
+    sitting.id = ripe?.id ?? due[0]?.id ?? fresh[0]?.id ?? null;
     sitting.kept = {};
     sitting.ended = sitting.id === null;
     this.place.save();
