@@ -83,8 +83,9 @@ def weights(method):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RECIPES)
-@pytest.mark.parametrize("world", [2, 4])
+@pytest.mark.parametrize(
+    ("name", "world"), [*((name, 2) for name in RECIPES), ("moco, group norm", 4), ("simclr, four groups", 4)]
+)
 def test_several_processes_follow_the_curve_of_one(name, world):
     values = RECIPES[name].to_dict()
     history, moved, _ = losses(values)
@@ -151,7 +152,7 @@ def test_a_rank_killed_in_the_middle_ends_the_run_and_a_restart_goes_on_to_the_s
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stderr
     assert len(re.findall(r"^record: ", done.stdout, flags=re.MULTILINE)) == 1  # one of the two reports
-    command, other, checkpoint = torchrun(cut, restarts=1)
+    command, other, checkpoint = torchrun(cut, restarts=3)  # gloo may fail to meet again at once
     running = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     first = workers(running.pid, checkpoint)
     os.kill(first[1], signal.SIGKILL)

@@ -110,7 +110,7 @@ function bars(title, values, label) {
   const most = Math.max(...values) || 1, room = (WIDTH - LEFT - RIGHT) / SHOWN;
   const up = (value) => HEIGHT - BOTTOM - (value / most) * (HEIGHT - TOP - BOTTOM);
   for (const share of [0, 0.5, 1]) {
-    svg.append(shape("text", { x: LEFT - 6, y: up(share * most) + 3.5, "text-anchor": "end" }, short(share * most)));
+    svg.append(shape("text", { x: LEFT - 6, y: up(share * most) + 3.5, "text-anchor": "end" }, short(Number((share * most).toPrecision(2)))));
     svg.append(shape("path", { d: `M${LEFT - 4} ${up(share * most)}h4`, stroke: "currentColor" }));
   }
   values.forEach((value, i) => svg.append(shape("rect", {

@@ -31,6 +31,7 @@ FAINT_TEXT = """() => {
     const element = walker.currentNode.parentElement;
     if (!walker.currentNode.data.trim() || element.closest('script, style, mjx-assistive-mml')) continue;
     if (!element.checkVisibility({ opacityProperty: true, visibilityProperty: true })) continue;
+    if (element.closest('svg [id*="-cell-"]')) continue;  // on a coloured cell of a picture, by ink_on
     const style = getComputedStyle(element);
     const svg = element.closest('svg');
     const ground = behind(svg ? svg.parentElement : element);

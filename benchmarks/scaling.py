@@ -1,0 +1,132 @@
+"""One run on more processes: how much faster a fixed batch gets (strong), and a batch that grows with them (weak).
+
+Each process has one thread of the CPU, or a GPU of its own where there are enough. Ratios to one process are medians
+over rounds. Below them stands arithmetic, labelled so: what a step sends, and the efficiency that this alone would
+allow at 8, 64 and 512 devices, if nothing overlaps.
+
+    python benchmarks/scaling.py --processes 1 2 --json scaling.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from minilab import Recipe
+from minilab.data import shapes
+from minilab.files import check_writable, written_aside
+from minilab.processes import run_processes
+from minilab.training import Trainer, build_method
+
+WARM, STEPS, ROUNDS = 3, 8, 3
+AT = (8, 64, 512)  # devices of the arithmetic
+
+
+def seconds_of_a_step(values: dict[str, Any]) -> float:
+    """In one process of a group: seconds of a step, the median over rounds."""
+    recipe = Recipe.from_dict(values)
+    gpu = dist.get_backend() == "nccl"
+    if not gpu:
+        torch.set_num_threads(1)
+    device = torch.device("cuda", torch.cuda.current_device()) if gpu else torch.device("cpu")
+    trainer = Trainer(recipe, shapes(train=4 * recipe.batch, test=300), device, checkpoint=None)
+    trainer.run.method.train()
+    batch = torch.arange(recipe.batch, device=device)
+    for _ in range(WARM):
+        trainer.take_step(batch)
+    found = []
+    for _ in range(ROUNDS):
+        dist.barrier()
+        start = time.perf_counter()
+        for _ in range(STEPS):
+            loss = trainer.take_step(batch)
+        float(loss)  # wait for the device
+        found.append((time.perf_counter() - start) / STEPS)
+    return statistics.median(found)
+
+
+def measure(recipe: Recipe, worlds: list[int], grows: bool) -> dict[int, float]:
+    """Images a second by number of processes; `grows`: the batch is that of each process."""
+    speed = {}
+    for world in worlds:
+        batch = recipe.batch * world if grows else recipe.batch
+        values = {**recipe.to_dict(), "batch": batch}
+        speed[world] = batch / max(run_processes(seconds_of_a_step, world, values, seconds=300))
+    return speed
+
+
+def sent(recipe: Recipe, world: int, each: int) -> dict[str, float]:
+    """Bytes that a process sends in a step with `each` images of its own, by ring collectives of float32 numbers.
+
+    A ring all-reduce of b bytes sends 2 b (W - 1) / W; an all-gather of what each of W has, b, sends b (W - 1).
+    """
+    weights = sum(p.numel() for p in build_method(recipe).parameters() if p.requires_grad)
+    share = (world - 1) / world
+    found = {"gradients": 2 * 4 * weights * share}
+    row = 4 * recipe.dim
+    if recipe.method == "simclr":
+        found["embeddings"] = 2 * each * row * (world - 1)
+        found["their gradients"] = 2 * each * row * (world - 1)
+    else:
+        found["keys"] = each * row * (world - 1)
+        if recipe.bn_groups > 1:
+            found["shuffled images and keys"] = each * (4 * 3 * 32 * 32 + row) * (world - 1)
+    return found
+
+
+def table(name: str, speed: dict[int, float]) -> str:
+    """Speed, and its ratio to one process and to as many times one process."""
+    first = min(speed)
+    lines = [f"{name:24s}images/s    ratio   of the ideal"]
+    for world, value in speed.items():
+        ratio = value / speed[first]
+        lines.append(f"{world:3d} processes{value:21,.0f} {ratio:8.2f} {ratio * first / world:13.0%}")
+    return "\n".join(lines)
+
+
+def arithmetic(recipe: Recipe, each: int, step: float, gigabytes: float) -> str:
+    """The table of what is sent and of the efficiency it allows; `step` seconds of computing, `gigabytes` a second."""
+    given = f"{each} images a device, {1e3 * step:.0f} ms of computing, {gigabytes:g} GB/s, no overlap"
+    lines = [f"Arithmetic, not measured: {given}"]
+    for world in AT:
+        parts = sent(recipe, world, each)
+        total = sum(parts.values())
+        efficiency = step / (step + total / (gigabytes * 1e9))
+        told = ", ".join(f"{name} {value / 1e6:.1f}" for name, value in parts.items())
+        lines.append(f"{world:4d} devices: {total / 1e6:8.1f} MB ({told}); efficiency {efficiency:.0%}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure, print, and write what was measured."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--encoder", default="tiny")
+    parser.add_argument("--batch", type=int, default=128, help="strong: of all; weak: of each (default: %(default)s)")
+    parser.add_argument("--bandwidth", type=float, default=10.0, help="GB/s of the arithmetic (default: %(default)s)")
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    if options.json is not None:
+        check_writable(options.json)
+    figures: dict[str, Any] = {}
+    for method in ("simclr", "moco"):
+        recipe = Recipe(method, options.encoder, batch=options.batch, precision="float32")
+        strong, weak = (measure(recipe, options.processes, grows) for grows in (False, True))
+        figures[method] = {"strong": strong, "weak": weak}
+        print(table(f"{method}, strong", strong), table(f"{method}, weak", weak), sep="\n")
+        one = weak[min(weak)] / min(weak)
+        print(arithmetic(recipe, options.batch, options.batch / one, options.bandwidth), end="\n\n", flush=True)
+    if options.json is not None:
+        with written_aside(options.json) as file:
+            file.write(json.dumps(figures, indent=1).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    main()
