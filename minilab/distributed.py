@@ -100,28 +100,18 @@ def agree(value: T) -> T:
     return box[0]
 
 
-def average(values: Tensor) -> Tensor:
-    """Values, the same shape in every process, averaged over the processes, with a gradient."""
+def total(values: Tensor) -> Tensor:
+    """Values, the same shape in every process, added up over the processes. No gradient."""
     if world_size() == 1:
         return values
-    averaged: Tensor = AverageWithGradient.apply(values)
-    return averaged
+    summed = values.detach().clone(memory_format=torch.contiguous_format)
+    dist.all_reduce(summed)
+    return summed
 
 
-class AverageWithGradient(torch.autograd.Function):
-    """The mean over processes, forward and backward: each process's value has a share of 1 / W in every result."""
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
-        """Any shape, kept."""
-        total = values.clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total)
-        return total / world_size()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        """Any shape, kept."""
-        return AverageWithGradient.forward(ctx, gradient)
+def average(values: Tensor) -> Tensor:
+    """Values, the same shape in every process, averaged over the processes. No gradient."""
+    return total(values) / world_size()
 
 
 def gather(rows: Tensor) -> Tensor:
