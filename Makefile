@@ -9,7 +9,7 @@ PORT ?= 8000
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help book serve test lab notebooks colab check clean vendor
+.PHONY: help book serve test faults lab notebooks colab check audit clean vendor
 .SUFFIXES:
 
 # Sets $$python to the first Python from 3.10 to 3.13 that can make an environment, or ends with why not.
@@ -42,6 +42,7 @@ book: $(READY) ## build the site from the executed notebooks
 	  || { cat _build/log.txt; echo; echo "The site was not built: see the warnings above."; exit 1; }
 	@$(VENV)/bin/minilab cards json --out $(PRACTICE)/bank.json > /dev/null
 	@$(VENV)/bin/minilab cards deck --out $(PRACTICE)/contrastive.apkg > /dev/null
+	@$(PY) book/site/policy.py $(SITE)  # last: it writes the hashes of what the pages hold
 	@echo "The site is in $(SITE). To look at it: make serve"
 
 serve: ## look at the site on 127.0.0.1 (PORT=8000)
@@ -56,6 +57,9 @@ test: book ## build the site and run every test, in a real browser too
 	$(PY) -m pytest -m serial || test $$? -eq 5
 	$(PY) -m pytest --nbval-lax --nbval-cell-timeout 600 --timeout 900 notebooks
 
+faults: $(READY) ## break things on purpose and print what held (a few minutes)
+	$(PY) -m pytest -q -m fault
+
 lab: $(READY) ## open the notebooks in JupyterLab
 	@$(VENV)/bin/jupyter-trust notebooks/*/*.ipynb > /dev/null  # or their pictures stay hidden until they are run
 	$(VENV)/bin/jupyter-lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks
@@ -63,13 +67,16 @@ lab: $(READY) ## open the notebooks in JupyterLab
 notebooks: $(READY) ## execute the chapters whose notebook is stale
 	$(PY) -m minilab.textbook.execute
 
-colab: $(READY) ## run every notebook as Colab would, with ipywidgets 7.7.1 and 8 (half an hour)
-	$(PY) tests/colab.py
+colab: $(READY) ## run every notebook as Colab would, with ipywidgets 7.7.1 and 8 (half an hour; WIDGETS=8.1.7 for one)
+	$(PY) tests/colab.py $(if $(WIDGETS),--widgets $(WIDGETS))
 
 check: $(READY) ## lint and check types
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m mypy
+
+audit: $(READY) ## list the licences, and ask whether a pinned package has a known fault (needs the network)
+	$(PY) tests/audit.py
 
 clean: ## remove what make made: .venv, _build and caches
 	rm -rf $(VENV) _build build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,12 +1,12 @@
 """One run on more processes: how much faster a fixed batch gets (strong), and a batch that grows with them (weak).
 
 Each process has one thread of the CPU, or a GPU of its own where there are enough. Ratios to one process are medians
-over rounds. Below them stands arithmetic, labelled so: what a step sends, and the efficiency that this alone would
-allow at 8, 64 and 512 devices, if nothing overlaps.
+over rounds. Below them stands arithmetic, labelled so (`minilab.scaling`): what a step sends, and the efficiency that
+this alone would allow at 8, 64 and 512 devices, if nothing overlaps.
 
 Measured on 2026-12-01, two cores of an AMD EPYC, torch 2.13.0, gloo, encoder "tiny", 1 and 2 processes of one thread,
 share of the ideal: with `--apart` SimCLR .78 strong and .86 weak, MoCo .66 and .84. With batch norm synchronised, which
-takes two small collectives a layer and direction, SimCLR .34 and .43, MoCo .23 and .33: slower than one process.
+then took two small collectives a layer and direction, SimCLR .34 and .43, MoCo .23 and .33: slower than one process.
 
     python benchmarks/scaling.py --processes 1 2 --json scaling.json
 """
@@ -22,11 +22,13 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from minilab import Recipe
 from minilab.data import shapes
 from minilab.files import check_writable, written_aside
 from minilab.processes import run_processes
+from minilab.scaling import Cluster, Workload, collectives, seconds
 from minilab.training import Trainer, build_method
 
 WARM, STEPS, ROUNDS = 3, 8, 3
@@ -66,23 +68,21 @@ def measure(recipe: Recipe, worlds: list[int], grows: bool, apart: bool) -> dict
     return speed
 
 
-def sent(recipe: Recipe, world: int, each: int) -> dict[str, float]:
-    """Bytes that a process sends in a step with `each` images of its own, by ring collectives of float32 numbers.
-
-    A ring all-reduce of b bytes sends 2 b (W - 1) / W; an all-gather of what each of W has, b, sends b (W - 1).
-    """
-    weights = sum(p.numel() for p in build_method(recipe).parameters() if p.requires_grad)
-    share = (world - 1) / world
-    found = {"gradients": 2 * 4 * weights * share}
-    row = 4 * recipe.dim
-    if recipe.method == "simclr":
-        found["embeddings"] = 2 * each * row * (world - 1)
-        found["their gradients"] = 2 * each * row * (world - 1)
-    else:
-        found["keys"] = each * row * (world - 1)
-        if recipe.bn_groups > 1:
-            found["shuffled images and keys"] = each * (4 * 3 * 32 * 32 + row) * (world - 1)
-    return found
+def workload(recipe: Recipe, batch: int) -> Workload:
+    """The step of `recipe` with `batch` images in all, by its numbers."""
+    method = build_method(recipe)
+    norms = [m for part in (method.encoder, method.head) for m in part.modules() if isinstance(m, _BatchNorm)]
+    return Workload(
+        recipe.method,
+        batch,
+        weights=sum(p.numel() for p in method.parameters() if p.requires_grad),
+        pixels=3 * 32 * 32,
+        layers=len(norms),
+        channels=sum(norm.num_features for norm in norms),
+        dim=recipe.dim,
+        queue=recipe.queue,
+        norm="synchronised" if recipe.bn_groups == 1 else "shuffled" if recipe.method == "moco" else "apart",
+    )
 
 
 def table(name: str, speed: dict[int, float]) -> str:
@@ -98,13 +98,14 @@ def table(name: str, speed: dict[int, float]) -> str:
 def arithmetic(recipe: Recipe, each: int, step: float, gigabytes: float) -> str:
     """The table of what is sent and of the efficiency it allows; `step` seconds of computing, `gigabytes` a second."""
     given = f"{each} images a device, {1e3 * step:.0f} ms of computing, {gigabytes:g} GB/s, no overlap"
-    lines = [f"Arithmetic, not measured: {given}"]
+    lines = [f"Arithmetic, not measured: {given}; latencies as in minilab.scaling"]
     for world in AT:
-        parts = sent(recipe, world, each)
-        total = sum(parts.values())
-        efficiency = step / (step + total / (gigabytes * 1e9))
-        told = ", ".join(f"{name} {value / 1e6:.1f}" for name, value in parts.items())
-        lines.append(f"{world:4d} devices: {total / 1e6:8.1f} MB ({told}); efficiency {efficiency:.0%}")
+        sends = collectives(workload(recipe, each * world), world)
+        cluster = Cluster(world, link=gigabytes, network=gigabytes)
+        waiting = sum(seconds(what, cluster) for what in sends)
+        total = sum(what.sent(world) for what in sends)
+        told = ", ".join(f"{what.name} {what.sent(world) / 1e6:.1f}" for what in sends)
+        lines.append(f"{world:4d} devices: {total / 1e6:8.1f} MB ({told}); efficiency {step / (step + waiting):.0%}")
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import nbformat
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 
 ROOT = Path(__file__).resolve().parents[1]
 HERE = ROOT / "_build" / "colab"
@@ -82,18 +82,20 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="such as solid/queue (default: all)")
     parser.add_argument("--widgets", nargs="+", default=WIDGETS, help="versions of ipywidgets (default: %(default)s)")
     options = parser.parse_args()
-    every = sorted((ROOT / "notebooks").glob("*/*.ipynb"))
-    chosen = [path for path in every if not options.names or f"{path.parent.name}/{path.stem}" in options.names]
+    every = {f"{path.parent.name}/{path.stem}": path for path in sorted((ROOT / "notebooks").glob("*/*.ipynb"))}
+    unknown = set(options.names) - set(every)
+    if unknown or not every:
+        parser.error(f"no such notebook: {', '.join(sorted(unknown))}; there are {', '.join(every)}")
+    chosen = {name: path for name, path in every.items() if name in (options.names or every)}
     wheel, failed = prepare(), 0
     for version in options.widgets:
         pip("uninstall", "--quiet", "--yes", "minilab", "anywidget", "jupyterlab-widgets", "widgetsnbextension")
         pip("install", "--quiet", f"ipywidgets=={version}")
         before = versions()
-        for notebook in chosen:
-            name = f"{notebook.parent.name}/{notebook.stem}"
+        for name, notebook in chosen.items():
             try:
                 print(f"ipywidgets {version}, {name}: {run(notebook, wheel):.0f} s", flush=True)
-            except CellExecutionError as error:
+            except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
                 failed += 1
                 print(f"ipywidgets {version}, {name} FAILED\n{error}", flush=True)
             after = versions()

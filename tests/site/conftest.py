@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,8 +35,6 @@ QUIET = [
     # No other address is looked up, so what a page asks of other sites fails, and is noted below.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-# html-manager says this of its own schema whenever it reads a widget's state; nothing is wrong.
-KNOWN_WARNING = "strict mode: use allowUnionTypes"
 WITHIN = re.compile(r"http://127\.0\.0\.1:|data:|blob:")
 
 
@@ -133,8 +132,17 @@ def watch(context: BrowserContext) -> Visit:
 
 def _complaint(message: ConsoleMessage) -> list[str]:
     """A console message as a complaint, if it is one."""
-    grave = message.type in ("error", "warning") and not message.text.startswith(KNOWN_WARNING)
-    return [f"{message.type}: {message.text}"] if grave else []
+    return [f"{message.type}: {message.text}"] if message.type in ("error", "warning") else []
+
+
+def until(page: Page, condition: str, seconds: float = 30) -> None:
+    """Wait until an expression is true; asked from here, since the policy of the site's pages forbids
+    `wait_for_function`, which evaluates a text within the page.
+    """
+    end = time.monotonic() + seconds
+    while page.evaluate(condition) is not True:
+        assert time.monotonic() < end, f"not true within {seconds} s: {condition}"
+        page.wait_for_timeout(50)
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +188,7 @@ def open_page(browser: Browser, contexts: dict[str, BrowserContext], address: st
             visit.page.clock.install()
         visit.page.goto(f"{address}/{name}.html", wait_until="load")
         if options.get("java_script_enabled", True):
-            visit.page.wait_for_function("window.MathJax && MathJax.startup && MathJax.startup.promise")
+            until(visit.page, "!!(window.MathJax && MathJax.startup && MathJax.startup.promise)")
             visit.page.evaluate("async () => { await MathJax.startup.promise; await document.fonts.ready; }")
         return visit
 

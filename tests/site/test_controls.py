@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any
 
 import pytest
-from conftest import EXECUTED, ROOT, Visit
+from conftest import EXECUTED, ROOT, Visit, until
 from playwright.sync_api import Locator
 
 from minilab.memory import Budget, device_bytes, largest_batch, recommend
@@ -142,9 +142,7 @@ def test_the_queue_moves_by_step_by_choice_and_by_itself(open_page: Callable[...
         assert f"made {oldest} steps ago" in said.inner_text()
         assert f"has closed {100 * moved(oldest, m):.0f} % of a gap" in said.inner_text()
     box.get_by_role("button", name="Play").click()
-    page.wait_for_function(
-        "step => document.querySelector('.album-about').textContent.startsWith(step)", arg="Step 18."
-    )
+    until(page, "document.querySelector('.album-about').textContent.startsWith('Step 18.')")
     box.get_by_role("button", name="Pause").click()
     stopped = about.inner_text()
     page.wait_for_timeout(700)

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from urllib.parse import urlsplit
 
 import pytest
-from conftest import CHAPTERS, PAGES, Visit, watch
+from conftest import CHAPTERS, PAGES, Visit, until, watch
 from playwright.sync_api import Browser, Response
 from test_accessibility import WIDGETS_DRAWN
 
@@ -47,7 +47,7 @@ def first_visit(browser: Browser, url: str) -> dict[str, int]:
     responses: list[Response] = []
     page.on("response", lambda response: responses.append(response))  # Playwright cannot hold a bound built-in
     page.goto(url)
-    page.wait_for_function(WIDGETS_DRAWN)
+    until(page, WIDGETS_DRAWN)
     page.wait_for_load_state("networkidle")
     sizes = {response.url: transferred(response) for response in responses if response.url.startswith("http")}
     context.close()

@@ -21,13 +21,20 @@ export const fresh = () =>
   ({ format: FORMAT, version: VERSION, era: token(), fourButtons: false, reviews: Object.create(null) });
 
 export const write = (state) => JSON.stringify(state);
-export const copy = (state) => read(write(state));
+export const copy = (state) => readOwn(write(state));
 export const logOf = (state, id) => state.reviews[id] ?? [];
 export const countReviews = (state) => Object.values(state.reviews).reduce((sum, log) => sum + log.length, 0);
 
-/** The state written in `text`. Throws Unreadable, with what is wrong in words, and then nothing has changed. */
+/** The state written in `text`, a file. Throws Unreadable, with what is wrong in words, and then nothing has changed. */
 export function read(text) {
   if (text.length > MOST_CHARACTERS) throw new Unreadable("it is larger than 2 MB");
+  return parse(text, MOST_REVIEWS);
+}
+
+/** The same of what this page wrote itself, which may be of any size: what grew here must stay readable here. */
+export const readOwn = (text) => parse(text, Infinity);
+
+function parse(text, most) {
   let value;
   try {
     value = JSON.parse(text);
@@ -45,15 +52,15 @@ export function read(text) {
   if (typeof value.fourButtons !== "boolean") throw new Unreadable("its field “fourButtons” is neither true nor false");
   if (!isObject(value.reviews)) throw new Unreadable("its field “reviews” is not a table of cards");
   const reviews = Object.create(null);
-  for (const [id, log] of Object.entries(value.reviews)) reviews[id] = readLog(id, log);
+  for (const [id, log] of Object.entries(value.reviews)) reviews[id] = readLog(id, log, most);
   return { format: FORMAT, version: VERSION, era: value.era, fourButtons: value.fourButtons, reviews };
 }
 
-function readLog(id, log) {
+function readLog(id, log, most) {
   const where = `the reviews of “${short(id)}”`;
   if (id.length > 100 || !ID.test(id)) throw new Unreadable(`“${short(id)}” is not the name of a card`);
   if (!Array.isArray(log) || log.length === 0) throw new Unreadable(`${where} are not a list`);
-  if (log.length > MOST_REVIEWS) throw new Unreadable(`${where} are more than ${MOST_REVIEWS}`);
+  if (log.length > most) throw new Unreadable(`${where} are more than ${most}`);
   for (const review of log) {
     if (!Array.isArray(review) || review.length !== 2) throw new Unreadable(`${where} hold something other than a time and a grade`);
     const [time, grade] = review;
@@ -66,10 +73,23 @@ function readLog(id, log) {
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 const short = (text) => (text.length > 40 ? `${text.slice(0, 40)}…` : text);
 
-/** Add a review, at the end of its card's log, unless it is there. */
+/** Add a review, at the end of its card's log, unless it is there. A full log loses its first one. */
 export function addReview(state, id, time, grade) {
   const log = (state.reviews[id] ??= []);
-  if (!log.some(([known]) => known === time)) log.push([time, grade]);
+  if (log.some(([known]) => known === time)) return;
+  log.push([time, grade]);
+  if (log.length > MOST_REVIEWS) log.shift();
+}
+
+/** Throws Unreadable where `state` with all of `other` added would be more than one file can hold. */
+export function checkRoom(state, other) {
+  const both = copy(state);
+  merge(both, other);
+  try {
+    read(write(both));
+  } catch (fault) {
+    throw new Unreadable(`together with what is here, ${fault.message}`);
+  }
 }
 
 /** Add every review of `other` to `state`: nothing that is there goes away. Each log keeps its own order. */
@@ -79,7 +99,7 @@ export function merge(state, other) {
 
 function mergeLogs(own, other) {
   const known = new Set(own.map(([time]) => time));
-  const extra = other.filter(([time]) => !known.has(time));
+  const extra = other.filter(([time]) => !known.has(time) && known.add(time)); // one review at a time, as here
   const merged = [];
   let next = 0;
   for (const review of own) {

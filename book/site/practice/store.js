@@ -2,7 +2,7 @@
    tabs do not undo each other. What cannot be stored is kept for the visit, and said. */
 
 import {
-  addReview, copy, countReviews, EARLIEST, forget, fresh, LATEST, logOf, merge, Newer, read, write,
+  addReview, checkRoom, copy, countReviews, EARLIEST, forget, fresh, LATEST, logOf, merge, Newer, read, readOwn, write,
 } from "./state.js";
 
 export const KEY = "contrastive-minilab.practice";
@@ -63,6 +63,7 @@ export class Store extends EventTarget {
   imported(text) {
     const other = read(text);
     this.#adopt();
+    checkRoom(this.state, other);
     const before = countReviews(this.state);
     this.#change((state) => merge(state, other));
     return countReviews(this.state) - before;
@@ -103,7 +104,7 @@ export class Store extends EventTarget {
     let text = null;
     try {
       text = this.storage.getItem(KEY);
-      return text === null ? null : read(text);
+      return text === null ? null : readOwn(text);
     } catch (fault) {
       if (text === null) this.#giveUp(FORBIDDEN);
       else if (fault instanceof Newer) this.#giveUp(NEWER);
