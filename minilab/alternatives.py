@@ -6,12 +6,14 @@ Lay them beside `simclr.py`: encoder, views, batch and optimiser stay, so a diff
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from minilab.losses import normalize
+from minilab import checks
+from minilab.losses import check_pairs, normalize
 from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
 
@@ -22,6 +24,7 @@ def dcl(embeddings: Tensor, temperature: float) -> Tensor:
     `embeddings`: (2N, dim), rows i and i + N are the two views of image i. As NT-Xent, but the partner is
     left out of the denominator, so that an easy partner does not shrink the whole gradient.
     """
+    check_pairs(embeddings, temperature)
     z = normalize(embeddings)
     logits = (z / temperature) @ z.T  # (2N, 2N)
     views = torch.arange(len(z), device=z.device)
@@ -37,6 +40,12 @@ def sigmoid_loss(first: Tensor, second: Tensor, scale: Tensor, bias: Tensor) -> 
     `first`, `second`: (N, dim), rows i show the same image. Summed over second views, averaged over first ones.
     There is no softmax: a pair's term does not depend on the other pairs.
     """
+    checks.matrix("first", first)
+    if not isinstance(second, Tensor) or second.shape != first.shape or not second.is_floating_point():
+        checks.refuse("second", second, f"floating-point numbers of shape {tuple(first.shape)}, as first")
+    for name, value in (("scale", scale), ("bias", bias)):
+        if not isinstance(value, (int, float, Tensor)) or (isinstance(value, Tensor) and value.numel() != 1):
+            checks.refuse(name, value, "a number, or a tensor of one")
     logits = normalize(first) @ normalize(second).T * scale + bias  # (N, N)
     truth = 2 * torch.eye(len(first), dtype=logits.dtype, device=logits.device) - 1  # 1 on the diagonal, else -1
     return -F.logsigmoid(truth * logits).sum(dim=1).mean()
@@ -44,6 +53,8 @@ def sigmoid_loss(first: Tensor, second: Tensor, scale: Tensor, bias: Tensor) -> 
 
 def without_false_negatives(embeddings: Tensor, labels: Tensor, temperature: float) -> Tensor:
     """NT-Xent of embeddings (2N, dim) without the negatives that show the anchor's class: `labels` (N,)."""
+    check_pairs(embeddings, temperature)
+    checks.labels("labels", labels, len(embeddings) // 2)
     z = normalize(embeddings)
     logits = (z / temperature) @ z.T
     both = labels.repeat(2)
@@ -78,6 +89,7 @@ class Sigmoid(SimCLR):
 
     def loss(self, embeddings: Tensor) -> Tensor:
         """The loss of embeddings (2N, dim)."""
+        check_pairs(embeddings, self.temperature)
         first, second = embeddings.chunk(2)
         return sigmoid_loss(first, second, *self.scale_and_bias())
 
@@ -110,6 +122,7 @@ class SimSiam(SimCLR):
 
     def loss(self, embeddings: Tensor) -> Tensor:
         """The loss of embeddings (2N, dim)."""
+        check_pairs(embeddings, self.temperature)
         predictions = normalize(self.predictor(embeddings))
         targets = normalize(embeddings.detach() if self.stop_gradient else embeddings)
         return -(predictions * targets.roll(len(targets) // 2, dims=0)).sum(dim=1).mean()
@@ -128,4 +141,5 @@ class Oracle(SimCLR):
 
     def loss(self, embeddings: Tensor) -> Tensor:
         """The loss of embeddings (2N, dim), whose classes are `labels`."""
-        return without_false_negatives(embeddings, self.labels, self.temperature)
+        labels: Any = getattr(self, "labels", None)  # None, and refused, before the trainer has set any
+        return without_false_negatives(embeddings, labels, self.temperature)

@@ -8,6 +8,7 @@ Then: a step against the length of the queue, peak memory against batch and queu
 from __future__ import annotations
 
 import copy
+import math
 import multiprocessing
 import statistics
 import sys
@@ -20,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from minilab import checks
 from minilab.data import Images, shapes
 from minilab.evaluation import knn
 from minilab.losses import info_nce, normalize, nt_xent
@@ -28,7 +30,8 @@ from minilab.recipe import METHODS, Recipe
 from minilab.training import Trainer, pick_device
 from minilab.views import two_views
 
-ROUNDS = 40
+ROUNDS, WARM, LEAST = 40, 3, 3
+CALLS = 4  # on a GPU: as in training, the CPU prepares the next step while the GPU is at this one
 QUEUES = (1024, 4096, 16_384, 65_536)  # the first is what the others are compared with
 BATCHES = (64, 256, 1024)
 KNN = {"bank": 50_000, "queries": 10_000}
@@ -41,7 +44,9 @@ def bench(encoder: str = "tiny", batch: int = 256, precision: str = "auto") -> d
     `milliseconds` of a step by part, medians. `views_per_second`. `queue_step_ratio`: {K: a MoCo step
     over one at K = 1,024}. `peak_megabytes`, of a process of its own that takes three steps: by method
     and batch, and by queue. `knn`: seconds and megabytes for CIFAR-10's 10,000 test images against 50,000.
+    Raises `ValueError` if encoder, batch or precision is none that a recipe may have.
     """
+    Recipe("simclr", encoder, batch=batch, precision=precision)  # refuses what is wrong before anything is measured
     images = shapes(train=max(8192, batch), test=16)
     recipes = {method: Recipe(method, encoder, epochs=1000, batch=batch, precision=precision) for method in METHODS}
     figures: dict[str, Any] = {method: _measure(recipe, images) for method, recipe in recipes.items()}
@@ -57,7 +62,10 @@ def bench(encoder: str = "tiny", batch: int = 256, precision: str = "auto") -> d
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The figures as a table to read."""
+    """The figures of `bench` as a table to read."""
+    wanted = (*METHODS, "views_per_second", "queue_step_ratio", "peak_megabytes", "knn")
+    if not isinstance(figures, dict) or not set(wanted) <= set(figures):
+        checks.refuse("figures", figures, f"what bench returns, with {', '.join(wanted)}")
     lines = ["method   images/s    limit   share   milliseconds of a step"]
     for method in METHODS:
         row = figures[method]
@@ -140,7 +148,8 @@ def _with(recipe: Recipe, **changes: Any) -> Recipe:
     return Recipe.from_dict({**recipe.to_dict(), **changes})
 
 
-def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
+def _measure(recipe: Recipe, images: Images, limit: float = math.inf) -> dict[str, Any]:
+    """Speed and its parts; no new round begins after `limit` seconds, once there are `LEAST`."""
     with torch.random.fork_rng(devices=[]):
         trainer = Trainer(recipe, images, pick_device(None), checkpoint=None)
         trainer.run.method.train()
@@ -153,7 +162,7 @@ def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
             "loss": _loss(trainer),
             "after step": trainer.run.method.after_step,
         }
-        seconds = _in_turn(parts, ROUNDS, trainer.device)
+        seconds = _in_turn(parts, ROUNDS, trainer.device, limit)
     return {
         "images_per_second": recipe.batch / seconds["step"],
         "fraction_of_limit": seconds["networks"] / seconds["step"],
@@ -163,17 +172,24 @@ def _measure(recipe: Recipe, images: Images) -> dict[str, Any]:
     }
 
 
-def _in_turn(parts: dict[str, Callable[[], Any]], rounds: int, device: torch.device) -> dict[str, float]:
-    """Median seconds of each part; one call of each in turn, so that a slow spell hits all alike."""
+def _in_turn(
+    parts: dict[str, Callable[[], Any]], rounds: int, device: torch.device, limit: float = math.inf
+) -> dict[str, float]:
+    """Median seconds of each part; some calls of each in turn, so that a slow spell hits all alike."""
     spent: dict[str, list[float]] = {name: [] for name in parts}
-    for round_ in range(rounds + 3):  # three to warm up
+    calls = CALLS if device.type == "cuda" else 1
+    end = time.perf_counter() + limit
+    for round_ in range(rounds + WARM):
+        if round_ >= LEAST + WARM and time.perf_counter() > end:
+            break
         for name, part in parts.items():
             _wait(device)
             start = time.perf_counter()
-            part()
+            for _ in range(calls):
+                part()
             _wait(device)
-            if round_ >= 3:
-                spent[name].append(time.perf_counter() - start)
+            if round_ >= WARM:
+                spent[name].append((time.perf_counter() - start) / calls)
     return {name: statistics.median(values) for name, values in spent.items()}
 
 

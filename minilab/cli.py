@@ -11,20 +11,30 @@ from typing import Any
 
 from minilab import __version__
 from minilab.data import fetch, open_images
-from minilab.files import check_writable, written_aside
+from minilab.files import check_writable, one_writer, written_aside
 from minilab.recipe import ALTERNATIVES, METHODS, NORMS, OPTIMIZERS, PRECISIONS, Recipe
+from minilab.shortage import is_out_of_memory
 
 SHAPES_BATCH = 64  # ten epochs of 10,000 images are 390 steps of 256: too few for MoCo to learn Shapes
 TYPES = {"int": int, "int | None": int, "float": float, "str": str, "float | None": float}
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; returns the exit code: 0, or 2 where an argument or a file is wrong."""
-    options = _parser().parse_args(arguments)
+    """Run one command; returns the exit code: 0, or 2 where an argument, a file or the memory is wrong."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    for name, value in vars(options).items():
+        if value == [] and name != "grids":  # what argparse makes of --out=--
+            parser.error(f"argument --{name}: expected one argument")
     try:
         options.run(options)
     except (ValueError, OSError, FloatingPointError) as error:
         print(f"minilab {options.command}: {error}", file=sys.stderr)
+        return 2
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
+            raise
+        print(f"minilab {options.command}: {str(error) or 'out of memory'}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"\nminilab {options.command}: stopped", file=sys.stderr)
@@ -81,6 +91,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
             help_text = f"(default: {'a rule' if field.default is None else field.default}{allowed})"
             parser.add_argument(flag, type=TYPES[str(field.type)], default=field.default, help=help_text)
     parser.add_argument("--device", help="cpu, cuda, ... (default: the GPU if there is one)")
+    parser.add_argument("--compile", action="store_true", help="torch.compile the networks; on a GPU only")
     parser.add_argument("--out", type=Path, help="write the record here, as JSON")
     parser.add_argument("--checkpoint", type=Path, help="resume from this file if it is there; save to it")
     parser.add_argument("--picture", type=Path, help="draw what was learned here (default: METHOD.png)")
@@ -142,7 +153,7 @@ def _train(options: argparse.Namespace) -> None:
     from minilab.distributed import join_torchrun, leave_torchrun, rank
     from minilab.pictures import picture_of_run
     from minilab.records import record_of, save_record
-    from minilab.training import train
+    from minilab.training import pick_device, train
 
     given = {field.name: getattr(options, field.name) for field in fields(Recipe)}
     recipe = Recipe(**{name: value for name, value in given.items() if name != "batch" or value is not None})
@@ -158,14 +169,19 @@ def _train(options: argparse.Namespace) -> None:
     first = rank() == 0
     if first:
         print(f"{recipe.method} on {images.name}, {len(images.train)} images, {recipe.epochs} epochs", file=sys.stderr)
-    run = train(recipe, images, device=device or options.device, checkpoint=options.checkpoint)
-    leave_torchrun()
-    if not first:
-        return
-    _print_history(run.history)
-    if options.out is not None:
-        save_record(record_of(run), options.out)
-        print(f"record: {options.out}")
+    device = device or pick_device(options.device)
+    compiled = options.compile and device.type != "cpu"
+    if options.compile and not compiled:
+        print("--compile does nothing on the CPU, where compiling takes minutes", file=sys.stderr)
+    with one_writer(options.out if first else None):
+        run = train(recipe, images, device=device, checkpoint=options.checkpoint, compile=compiled)
+        leave_torchrun()
+        if not first:
+            return
+        _print_history(run.history)
+        if options.out is not None:
+            save_record(record_of(run), options.out)
+            print(f"record: {options.out}")
     _save_figure(picture_of_run(recipe, images, run.encoder, run.history), picture)
 
 

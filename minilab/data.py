@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from minilab import checks
 from minilab.download import download, file_md5, one_at_a_time, set_aside, unpack
 from minilab.images import Images
 from minilab.shapes import shapes
@@ -74,6 +75,7 @@ JPEG_COPY = "9da039064febf7d69ccd12858efce049d988a7ecd19e4a43280aaca39651aabd"
 
 def data_root(root: str | Path | None = None) -> Path:
     """The folder that data is kept in: `root`, else $MINILAB_DATA, else ~/.cache/minilab."""
+    checks.kind("root", root, (str, Path, type(None)), "a folder, or None")
     return Path(root or os.environ.get("MINILAB_DATA") or Path.home() / ".cache" / "minilab").expanduser()
 
 
@@ -109,6 +111,7 @@ def default(root: str | Path | None = None, patience: float = 5.0) -> Images:
     Raises:
         ValueError: CIFAR-10 is on disk, but a file of it is corrupt.
     """
+    checks.number("patience", patience, 0, 10**6, open_low=True)
     try:
         if not (data_root(root) / OFFICIAL.folder).exists():
             fetch(root, patience=patience)
@@ -127,8 +130,7 @@ def open_images(name: str, root: str | Path | None = None) -> Images:
     Raises:
         ValueError: the name is none of these.
     """
-    if name not in SOURCES:
-        raise ValueError(f"data is {name!r}; allowed: {', '.join(SOURCES)}")
+    checks.one_of("data", name, SOURCES)
     if name == "shapes":
         return shapes()
     return cifar10(root) if name == "cifar10" else default(root)
@@ -157,6 +159,10 @@ def fetch(
     Raises:
         OSError: no mirror gave the archive, or the folder can't be written; the message says what to do.
     """
+    checks.kind("archive", archive, Archive, "an Archive")
+    checks.number("patience", patience, 0, 10**6, open_low=True)
+    if mirrors is not None and (isinstance(mirrors, str) or not all(isinstance(url, str) for url in mirrors)):
+        checks.refuse("mirrors", mirrors, "a list of URLs")
     base = data_root(root)
     folder, file = base / archive.folder, base / archive.name
     if _is_whole(folder, archive):

@@ -19,7 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from minilab.losses import normalize
+from minilab import checks
+from minilab.losses import check_pairs, normalize
 
 # Newer torch has renamed both; the old names warn there, and the new ones are missing in torch 2.4.
 _all_gather: Any = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -36,6 +37,7 @@ def join_torchrun(seconds: float = 600.0) -> torch.device | None:
     A process has a GPU of its own where the machine has enough, and all work on the CPU where not.
     A collective that another process does not join within `seconds` fails.
     """
+    checks.number("seconds", seconds, 0, 10**6, open_low=True)
     if not (dist.is_available() and dist.is_torchelastic_launched()):
         return None
     local, here = int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"])
@@ -69,6 +71,9 @@ def rank() -> int:
 
 def share_gradients(module: nn.Module) -> DistributedDataParallel:
     """`module` such that a backward pass leaves in every process the mean of their gradients. Buffers are its own."""
+    checks.kind("module", module, nn.Module, "a torch.nn.Module")
+    if not (dist.is_available() and dist.is_initialized()):
+        raise ValueError("the process group is missing; allowed: in processes that have joined one")
     known = inspect.signature(DistributedDataParallel).parameters
     switch = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"  # its old name
     options: dict[str, Any] = {switch: False}
@@ -88,6 +93,8 @@ def apart() -> Iterator[None]:
 
 def own(rows: Tensor) -> Tensor:
     """Rows (W * n, ...) of all processes to this one's part (n, ...)."""
+    if not isinstance(rows, Tensor) or rows.ndim < 1 or len(rows) % world_size():
+        checks.refuse("rows", rows, f"a tensor whose number of rows {world_size()} divides")
     return rows.chunk(world_size())[rank()]
 
 
@@ -102,6 +109,7 @@ def agree(value: T) -> T:
 
 def total(values: Tensor) -> Tensor:
     """Values, the same shape in every process, added up over the processes. No gradient."""
+    checks.kind("values", values, Tensor, "a tensor")
     if world_size() == 1:
         return values
     summed = values.detach().clone(memory_format=torch.contiguous_format)
@@ -120,6 +128,8 @@ def gather(rows: Tensor) -> Tensor:
     Every process must bring equally many. Backward, a process gets the gradients of its own rows
     from all processes, added up: what each of them computed with these rows is lost in no case.
     """
+    if not isinstance(rows, Tensor) or rows.ndim < 1:
+        checks.refuse("rows", rows, "a tensor of shape (n, ...)")
     if world_size() == 1:
         return rows
     gathered: Tensor = GatherWithGradient.apply(rows)
@@ -151,6 +161,7 @@ def nt_xent_gathered(embeddings: Tensor, temperature: float) -> Tensor:
     Its mean over the processes is `minilab.losses.nt_xent` of the whole batch, and so is its gradient
     once it is averaged over the processes, as DistributedDataParallel does.
     """
+    check_pairs(embeddings, temperature, least=4 if world_size() == 1 else 2)
     with torch.autocast(embeddings.device.type, enabled=False):
         z = normalize(embeddings)
         everyone = gather(z)  # (W * 2n, dim)

@@ -18,6 +18,8 @@ from pathlib import Path, PurePosixPath
 
 from tqdm import tqdm
 
+from minilab.files import naming
+
 if sys.platform != "win32":
     import fcntl
 
@@ -34,7 +36,8 @@ def download(target: Path, mirrors: Sequence[str], size: int, md5: str, patience
     answer within `patience` seconds is passed over; all are asked at once.
 
     Raises:
-        OSError: no mirror gave the file; the message says what went wrong with each.
+        OSError: no mirror gave the file, and the message says what went wrong with each; or the disk does not
+            take it, and the message names `target` + ".part".
     """
     part = target.with_name(target.name + ".part")
     problems: dict[str, str] = {}
@@ -44,6 +47,8 @@ def download(target: Path, mirrors: Sequence[str], size: int, md5: str, patience
             try:
                 _complete(part, url, size)
             except (OSError, HTTPException, ValueError) as error:
+                if _is_of(part, error):  # no mirror can help
+                    raise
                 problems[url] = f"{error or type(error).__name__}"
                 break
             found = file_md5(part)
@@ -70,12 +75,13 @@ def unpack(archive: Path, folder: Path, digests: Mapping[str, str]) -> None:
 
     Raises:
         ValueError: a file is missing from the archive, or is not the expected one.
+        OSError: the disk does not take them; the message names the folder.
     """
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as temporary:
         fresh = Path(temporary) / folder.name
         fresh.mkdir()
         found = {}
-        with tarfile.open(archive) as tar:
+        with naming(folder), tarfile.open(archive) as tar:
             for member in tar:
                 path = PurePosixPath(member.name)
                 source = tar.extractfile(member) if path.parent.name == folder.name and member.isreg() else None
@@ -172,8 +178,8 @@ def _complete(part: Path, url: str, size: int) -> None:
             return
         try:
             _receive(part, url, size)
-        except (OSError, HTTPException):
-            if attempt == ATTEMPTS - 1 or _size(part) <= before:
+        except (OSError, HTTPException) as error:
+            if attempt == ATTEMPTS - 1 or _size(part) <= before or _is_of(part, error):
                 raise
     if _size(part) != size:
         raise OSError(f"stopped after {_size(part):,} of {size:,} bytes, {ATTEMPTS} times")
@@ -191,7 +197,7 @@ def _receive(part: Path, url: str, size: int) -> None:
         part.unlink()  # 416: the server has nothing from there on, so begin again
         response = urllib.request.urlopen(_request(url), timeout=SILENCE)
         start = 0
-    with response, open(part, "ab") as file:
+    with response, naming(part), open(part, "ab") as file:
         start = start if response.status == 206 else 0
         _check_offer(response.headers, start, size)
         file.truncate(start)
@@ -218,6 +224,11 @@ def _check_offer(headers: Mapping[str, str], start: int, size: int) -> None:
 
 def _request(url: str, headers: Mapping[str, str] | None = None, method: str = "GET") -> urllib.request.Request:
     return urllib.request.Request(url, headers={"User-Agent": "minilab", **(headers or {})}, method=method)
+
+
+def _is_of(part: Path, error: Exception) -> bool:
+    """Whether it is this machine's disk that failed, not the network."""
+    return isinstance(error, OSError) and str(error.filename) == str(part)
 
 
 def _size(path: Path) -> int:

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
-from minilab import geometry
+from minilab import checks, geometry
 from minilab.data import Images
 from minilab.losses import normalize
 from minilab.views import plain_views, random_views
@@ -25,6 +25,11 @@ def extract(
     encoder: nn.Module, images: Tensor, view: Callable[[Tensor], Tensor] = plain_views, batch: int = 500
 ) -> Tensor:
     """Features (N, d) in float32 of images (N, C, H, W), seen through `view`, in eval mode."""
+    checks.kind("encoder", encoder, nn.Module, "a torch.nn.Module")
+    checks.whole("batch", batch, 1)
+    checks.kind("images", images, Tensor, "a tensor of images")
+    if images.ndim != 4 or 0 in images.shape:
+        checks.refuse("images", images, "shape (N, C, H, W), none of them 0")
     was_training = encoder.training
     encoder.eval()
     try:
@@ -42,11 +47,9 @@ def knn(
     Cosine neighbours; a vote weighs exp(cosine / temperature) (Wu et al., arXiv 1805.01978, section 3.4).
     k is cut to N. Works in chunks: memory is about 40 MB however many queries there are.
     """
-    if k < 1 or temperature <= 0:
-        raise ValueError(f"k is {k} and temperature is {temperature}; allowed: k >= 1 and temperature > 0")
-    if len(bank) != len(bank_labels) or len(queries) != len(labels) or not len(bank) or not len(queries):
-        sizes = f"{len(bank)} and {len(bank_labels)}, {len(queries)} and {len(labels)}"
-        raise ValueError(f"features and labels have {sizes} rows; allowed: equal numbers, 1 or more")
+    checks.whole("k", k, 1)
+    checks.temperature(temperature)
+    _check(bank, bank_labels, queries, labels)
     bank, queries, k = normalize(bank), normalize(queries), min(k, len(bank))
     classes = int(bank_labels.max()) + 1
     right = 0
@@ -54,7 +57,7 @@ def knn(
         cosine, neighbour = (rows @ bank.T).topk(k, dim=1)  # (m, k)
         # exp(cosine / t) overflows at small t; only the ratio of votes counts, so start at the best.
         weight = ((cosine - cosine[:, :1]) / temperature).exp()
-        votes = torch.zeros(len(rows), classes, device=rows.device)
+        votes = torch.zeros(len(rows), classes, dtype=rows.dtype, device=rows.device)
         votes.scatter_add_(1, bank_labels[neighbour], weight)
         right += int((votes.argmax(dim=1) == row_labels).sum())
     return right / len(queries)
@@ -71,11 +74,14 @@ def linear_probe(
 
     Features are standardised by the bank. The problem is convex: no learning rate to tune, no seed.
     """
+    checks.number("weight_decay", weight_decay, 0, 1e6)
+    _check(bank, bank_labels, queries, labels, least=2)
+    bank, queries = (rows if rows.dtype == torch.float64 else rows.float() for rows in (bank, queries))
     mean, std = bank.mean(dim=0), bank.std(dim=0).clamp(min=1e-6)
     bank, queries = (bank - mean) / std, (queries - mean) / std
     classes = int(bank_labels.max()) + 1
-    weight = torch.zeros(classes, bank.shape[1], device=bank.device, requires_grad=True)
-    bias = torch.zeros(classes, device=bank.device, requires_grad=True)
+    weight = torch.zeros(classes, bank.shape[1], dtype=bank.dtype, device=bank.device, requires_grad=True)
+    bias = torch.zeros(classes, dtype=bank.dtype, device=bank.device, requires_grad=True)
     optimizer = torch.optim.LBFGS([weight, bias], max_iter=100, line_search_fn="strong_wolfe")
 
     def closure() -> Tensor:
@@ -97,6 +103,12 @@ def evaluate(encoder: nn.Module, images: Images, bank: int | None = None, test: 
     kNN asks the first `test` test images of the first `bank` training images (None: all of them).
     The gauges are those of up to `SAMPLE` test images; alignment compares two views drawn from a fixed seed.
     """
+    checks.kind("images", images, Images, "an Images")
+    for name, count, least in (("bank", bank, 1), ("test", test, 2)):
+        if count is not None:
+            checks.whole(name, count, least)
+    if len(images.test) < 2:
+        raise ValueError("images has 1 test image; allowed: 2 or more")
     train, train_labels = images.train[:bank], images.train_labels[:bank]
     asked, asked_labels = images.test[:test], images.test_labels[:test]
     queries = extract(encoder, asked)
@@ -110,3 +122,18 @@ def evaluate(encoder: nn.Module, images: Images, bank: int | None = None, test: 
         "alignment": geometry.alignment(*pair),
         "uniformity": geometry.uniformity(sample),
     }
+
+
+def _check(bank: Tensor, bank_labels: Tensor, queries: Tensor, labels: Tensor, least: int = 1) -> None:
+    """Raise `ValueError` unless these are features and labels of one kind, finite, class numbers from 0."""
+    checks.matrix("bank", bank, rows=least)
+    checks.matrix("queries", queries, dim=bank.shape[1])
+    checks.labels("bank_labels", bank_labels, len(bank))
+    checks.labels("labels", labels, len(queries))
+    if queries.dtype != bank.dtype:
+        checks.refuse("queries", queries, f"{bank.dtype}, as bank")
+    checks.finite("bank", bank)
+    checks.finite("queries", queries)
+    low, high = bank_labels.min().item(), bank_labels.max().item()
+    if low < 0 or high >= 10**6:
+        raise ValueError(f"bank_labels holds {low if low < 0 else high}; allowed: class numbers from 0 to below 10^6")

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import warnings
 
+from minilab import checks
 from minilab.data import Images
 from minilab.distributed import world_size
 from minilab.recipe import Recipe
 
 
 def check_fit(recipe: Recipe, images: Images) -> None:
-    """Raise `ValueError` if the batch is larger than the images; warn if the queue is nearly so."""
-    count = len(images.train)
+    """Raise `ValueError` if the batch is larger than the images; warn if the queue is nearly so.
+
+    Images must be gray or RGB, and two of them for testing, whose features are compared after each epoch.
+    """
+    checks.kind("recipe", recipe, Recipe, "a Recipe")
+    checks.kind("images", images, Images, "an Images")
+    count, channels = images.train.shape[:2]
+    if channels not in (1, 3):
+        raise ValueError(f"images have {channels} channels; allowed: 1 or 3")
+    if len(images.test) < 2:
+        raise ValueError("images has 1 test image; allowed: 2 or more")
     if recipe.batch > count:
         raise ValueError(f"batch is {recipe.batch}; allowed: at most the number of images, {count}")
     _check_processes(recipe, world_size())

@@ -11,6 +11,7 @@ import math
 import torch
 from torch import Tensor
 
+from minilab import checks
 from minilab.losses import normalize
 
 
@@ -39,9 +40,10 @@ def alignment(features: Tensor, partners: Tensor) -> float:
 
     Wang & Isola (arXiv 2005.10242) with alpha = 2. Row i of `partners` belongs to row i of `features`.
     """
-    if features.shape != partners.shape:
-        raise ValueError(f"partners has shape {tuple(partners.shape)}; allowed: {tuple(features.shape)}")
-    return float((_on_sphere(features) - _on_sphere(partners)).square().sum(dim=1).mean())
+    z = _on_sphere(features)
+    if not isinstance(partners, Tensor) or partners.shape != features.shape:
+        checks.refuse("partners", partners, f"shape {tuple(features.shape)}, as features")
+    return float((z - _on_sphere(partners, "partners")).square().sum(dim=1).mean())
 
 
 def uniformity(features: Tensor) -> float:
@@ -54,9 +56,15 @@ def uniformity(features: Tensor) -> float:
     return float(squared.mul(-2).exp().mean().log())
 
 
-def _on_sphere(features: Tensor) -> Tensor:
-    if features.ndim != 2 or len(features) < 2:
-        raise ValueError(f"features has shape {tuple(features.shape)}; allowed: (N, d) with N >= 2")
-    if not bool(features.isfinite().all()):
-        raise ValueError("features holds a value that is not finite; allowed: finite numbers")
-    return normalize(features.detach())
+def _on_sphere(features: Tensor, name: str = "features") -> Tensor:
+    if (
+        not isinstance(features, Tensor)
+        or features.ndim != 2
+        or len(features) < 2
+        or not features.shape[1]
+        or features.is_complex()
+    ):
+        checks.refuse(name, features, "numbers of shape (N, d) with N >= 2")
+    z = normalize(features.detach())
+    checks.finite(name, features)
+    return z

@@ -10,8 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from minilab import checks
 from minilab.data import Images, open_images, shapes
 from minilab.recipe import Recipe
+from minilab.shapes import MOST_CONCEPTS
 
 SOURCES = ("cifar10", "shapes")
 IMAGES = 20_000
@@ -30,8 +32,10 @@ class Cell:
     concepts: int = 10
 
     def __post_init__(self) -> None:
-        if self.source not in SOURCES:
-            raise ValueError(f"source is {self.source!r}; allowed: {', '.join(SOURCES)}")
+        checks.kind("recipe", self.recipe, Recipe, "a Recipe")
+        checks.one_of("source", self.source, SOURCES)
+        checks.whole("images", self.images, 1, 10**7)
+        checks.whole("concepts", self.concepts, 1, MOST_CONCEPTS)
 
     @property
     def name(self) -> str:
@@ -62,6 +66,11 @@ class Grid:
 
     question: str
     cells: list[Cell] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        checks.kind("question", self.question, str, "a text")
+        if not isinstance(self.cells, list) or not all(isinstance(cell, Cell) for cell in self.cells):
+            checks.refuse("cells", self.cells, "a list of Cell")
 
 
 def _cells(seeds: int, variants: list[dict[str, Any]], **common: Any) -> list[Cell]:
@@ -191,6 +200,5 @@ GRIDS: dict[str, Callable[[], Grid]] = {
 
 def grid(name: str) -> Grid:
     """The grid called `name`. Unknown names raise `ValueError`."""
-    if name not in GRIDS:
-        raise ValueError(f"grid is {name!r}; allowed: {', '.join(GRIDS)}")
+    checks.one_of("grid", name, tuple(GRIDS))
     return GRIDS[name]()

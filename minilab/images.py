@@ -10,6 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from minilab import checks
+
 
 @dataclass(frozen=True, eq=False)
 class Images:
@@ -34,8 +36,11 @@ class Images:
     classes: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not self.classes:
+        checks.kind("name", self.name, str, "a text")
+        if self.classes == ():
             raise ValueError("classes is empty; allowed: one name or more")
+        if not isinstance(self.classes, tuple) or not all(isinstance(name, str) for name in self.classes):
+            checks.refuse("classes", self.classes, "a tuple of names")
         for split in ("train", "test"):
             _check_split(split, getattr(self, split), getattr(self, f"{split}_labels"), len(self.classes))
         if self.train.shape[1:] != self.test.shape[1:]:
@@ -58,7 +63,8 @@ class Images:
         return digest.hexdigest()[:16]
 
     def to(self, device: str | torch.device) -> Images:
-        """The same images on another device, such as "cuda"."""
+        """The same images on another device, such as "cuda". Raises `ValueError` if it is no name of one."""
+        checks.device(device)
         tensors = ("train", "train_labels", "test", "test_labels")
         return dataclasses.replace(self, **{field: getattr(self, field).to(device) for field in tensors})
 
@@ -72,7 +78,7 @@ class Images:
         """
         test = len(self.test) if test is None else test
         for field, asked, there in (("train", train, len(self.train)), ("test", test, len(self.test))):
-            if not 1 <= asked <= there:
+            if not isinstance(asked, int) or isinstance(asked, bool) or not 1 <= asked <= there:
                 raise ValueError(f"{field} is {asked}; allowed: 1 to {there}, the {field} images of {self.name}")
         return dataclasses.replace(
             self,
@@ -85,6 +91,8 @@ class Images:
 
 def _check_split(split: str, pixels: Tensor, labels: Tensor, classes: int) -> None:
     """Raise a ValueError, naming the field, unless a split's pixels and labels belong together."""
+    for field, tensor in ((split, pixels), (f"{split}_labels", labels)):
+        checks.kind(field, tensor, Tensor, "a tensor")
     if pixels.dtype != torch.uint8 or pixels.ndim != 4 or pixels.numel() == 0:
         raise ValueError(
             f"{split} is {pixels.dtype} of shape {tuple(pixels.shape)}; "

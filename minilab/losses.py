@@ -14,11 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from minilab import checks
+
 PART = 4096  # rows of the queue whose logits are in memory at once
 
 
 def normalize(embeddings: Tensor) -> Tensor:
-    """Rows of length 1, in float32 or float64, shape kept. A zero row stays zero and gets no gradient."""
+    """Rows of length 1, in float32 or float64, shape kept. A zero row stays zero and gets no gradient.
+
+    So does one too short or too long for its length to be told in that format: of float32, 1e-12 to 1e19.
+    Raises `ValueError` unless it gets a tensor of real numbers with one dimension or more.
+    """
+    if not isinstance(embeddings, Tensor) or embeddings.ndim < 1 or embeddings.is_complex():
+        checks.refuse("embeddings", embeddings, "real numbers of shape (..., dim)")
     wide = embeddings if embeddings.dtype == torch.float64 else embeddings.float()
     length = wide.norm(dim=-1, keepdim=True)
     # Dividing a zero row by a tiny epsilon, as is usual, sends back a gradient that overflows half precision.
@@ -32,10 +40,8 @@ def nt_xent(embeddings: Tensor, temperature: float) -> Tensor:
     Each anchor has 2N - 1 candidates: its partner and 2N - 2 negatives. Itself is left out.
     Raises `ValueError` if there are fewer than 4 rows (no negatives) or an odd number of them.
     """
-    _check(embeddings, temperature)
+    check_pairs(embeddings, temperature)
     views = embeddings.shape[0]
-    if views < 4 or views % 2:
-        raise ValueError(f"embeddings has {views} rows; allowed: an even number, 4 or more (two views an image)")
     with torch.autocast(embeddings.device.type, enabled=False):
         z = normalize(embeddings)
         logits = (z / temperature) @ z.T  # (2N, 2N); dividing z is cheaper than dividing the product
@@ -52,14 +58,16 @@ def info_nce(queries: Tensor, keys: Tensor, queue: Tensor, temperature: float) -
     `queue`: (K, dim), the negatives, the same for every query, already of length 1: they are not
     normalised again, which at K = 65,536 would cost as much as the product. Each anchor has K + 1 candidates.
     Gradients go to queries and, if they want them, to keys; MoCo's do not.
+    Raises `ValueError` if the shapes do not fit.
     """
-    _check(queries, temperature)
-    if queries.shape != keys.shape:
-        raise ValueError(f"keys has shape {tuple(keys.shape)}; allowed: that of queries, {tuple(queries.shape)}")
-    if queue.ndim != 2 or queue.shape[0] < 1 or queue.shape[1] != queries.shape[1]:
-        raise ValueError(f"queue has shape {tuple(queue.shape)}; allowed: (K, {queries.shape[1]}) with K >= 1")
+    checks.matrix("queries", queries)
+    checks.matrix("queue", queue, dim=queries.shape[1])
+    if not isinstance(keys, Tensor) or keys.shape != queries.shape or not keys.is_floating_point():
+        checks.refuse("keys", keys, f"floating-point numbers of shape {tuple(queries.shape)}, as queries")
+    checks.temperature(temperature)
     with torch.autocast(queries.device.type, enabled=False):
         q, k = normalize(queries) / temperature, normalize(keys)
+        k = k.to(q.dtype)  # where one of them came in float64
         # The positive is candidate 0 of every row, so as a cross-entropy every label would be 0. That is no bug.
         loss: Tensor = QueueCrossEntropy.apply(q, k, queue.to(q.dtype))
         return loss
@@ -101,14 +109,14 @@ class QueueCrossEntropy(torch.autograd.Function):
 
 def chance_loss(negatives: int) -> float:
     """Loss in nats of a network that knows nothing: log(negatives + 1), a fair guess among the candidates."""
+    checks.whole("negatives", negatives, 0)
     return math.log(negatives + 1)
 
 
-def _check(embeddings: Tensor, temperature: float) -> None:
-    if embeddings.ndim != 2 or not embeddings.is_floating_point():
-        raise ValueError(
-            f"embeddings have shape {tuple(embeddings.shape)} and type {embeddings.dtype}; "
-            "allowed: two dimensions of floating-point numbers"
-        )
-    if not (math.isfinite(temperature) and temperature > 0):
-        raise ValueError(f"temperature is {temperature!r}; allowed: a finite number above 0")
+def check_pairs(embeddings: Tensor, temperature: float, least: int = 4) -> None:
+    """Raise `ValueError` unless these are embeddings (2N, dim) of two views an image, `least` rows or more."""
+    checks.matrix("embeddings", embeddings, rows=0)
+    rows = len(embeddings)
+    if rows < least or rows % 2:
+        raise ValueError(f"embeddings has {rows} rows; allowed: an even number, {least} or more (two views an image)")
+    checks.temperature(temperature)

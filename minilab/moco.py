@@ -10,10 +10,12 @@ import copy
 import torch
 from torch import Tensor, nn
 
+from minilab import checks
 from minilab.distributed import gather, own, world_size
 from minilab.encoder import build_encoder, projection_head
 from minilab.losses import chance_loss, info_nce, normalize
 from minilab.recipe import Recipe
+from minilab.transfer import send
 
 
 class MoCo(nn.Module):
@@ -32,6 +34,7 @@ class MoCo(nn.Module):
 
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
+        checks.kind("recipe", recipe, Recipe, "a Recipe")
         self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
         self.head = projection_head(self.encoder.features, recipe.dim, recipe.head_norm)  # thrown away
         self.key_encoder = copy.deepcopy(nn.Sequential(self.encoder, self.head)).requires_grad_(False)
@@ -50,6 +53,7 @@ class MoCo(nn.Module):
 
     def forward(self, views: Tensor) -> Tensor:
         """The loss of views (2N, C, H, W), where rows i and i + N come from one image."""
+        checks.pairs(views)
         first, second = views.chunk(2)
         loss = self._one_way(first, second)
         if self.symmetric:
@@ -64,6 +68,7 @@ class MoCo(nn.Module):
 
     def queries(self, views: Tensor) -> Tensor:
         """Queries (N, dim) of any length."""
+        checks.floats(views, ())
         return torch.cat([self.head(self.encoder(part)) for part in views.chunk(self._groups_here())])
 
     @torch.no_grad()
@@ -71,11 +76,12 @@ class MoCo(nn.Module):
         """Unit keys (N, dim). With several BN groups, an image's key is normalised among other
         images than its query: else the shared statistics give the pair away (ShuffleBN, section 3.3).
         """
+        checks.floats(views, ())
         if self.groups == 1:
             return normalize(self.key_encoder(views))
         everyone = gather(views)  # of all processes, which draw the same order
         order = torch.randperm(len(everyone)) if self.shuffle else torch.arange(len(everyone))
-        order = order.to(views.device)
+        (order,) = send([order], views.device)
         shuffled = own(everyone[order])
         keys = torch.cat([self.key_encoder(part) for part in shuffled.chunk(self._groups_here())])
         return normalize(own(gather(keys)[order.argsort()]))
@@ -100,6 +106,7 @@ class MoCo(nn.Module):
     @torch.no_grad()
     def push(self, keys: Tensor) -> None:
         """Put keys (n, dim) in the place of the n oldest, wrapping at the end; any n."""
+        checks.matrix("keys", keys, rows=0, dim=self.queue.shape[1])
         size, pushed = len(self.queue), len(keys)
         kept = keys[-size:]  # more keys than places: the newest stay
         places = self.oldest + torch.arange(pushed - len(kept), pushed, device=keys.device)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
+from minilab import checks
 from minilab.recipe import Recipe
 
 
@@ -18,6 +19,8 @@ def schedule(step: float, steps: int, warmup: float) -> float:
     Linear from 0 to 1 over the first `warmup` updates, then a half cosine: exactly 1 at
     `warmup`, exactly 0 at `steps`. All three in updates, not epochs.
     """
+    for name, value in (("step", step), ("steps", steps), ("warmup", warmup)):
+        checks.number(name, value, -checks.MOST)
     if not 0 <= warmup <= steps or not 0 <= step <= steps:
         raise ValueError(f"step is {step} and warmup is {warmup}; allowed: both from 0 to steps ({steps})")
     if step < warmup:
@@ -29,7 +32,11 @@ def schedule(step: float, steps: int, warmup: float) -> float:
 
 def build_optimizer(method: nn.Module, recipe: Recipe) -> Optimizer:
     """SGD with momentum 0.9, or LARS around it, over the parameters that take gradients."""
+    checks.kind("method", method, nn.Module, "a torch.nn.Module")
+    checks.kind("recipe", recipe, Recipe, "a Recipe")
     parameters = [p for p in method.parameters() if p.requires_grad]
+    if not parameters:
+        raise ValueError("method has no parameters that take gradients; allowed: one or more")
     if recipe.optimizer == "sgd":
         return torch.optim.SGD(parameters, lr=0.0, momentum=0.9, weight_decay=recipe.weight_decay)
     # Biases and norm layers are vectors: SimCLR's appendix leaves them out of decay and adaptation.
@@ -46,11 +53,16 @@ class LARS(Optimizer):
     """
 
     def __init__(self, parameters: Iterable[dict], momentum: float = 0.9, trust: float = 0.001) -> None:
-        super().__init__(parameters, {"lr": 0.0, "momentum": momentum, "trust": trust, "weight_decay": 0.0})
+        checks.number("momentum", momentum, 0, 1)
+        checks.number("trust", trust, 0, open_low=True)
+        usual = {"lr": 0.0, "momentum": momentum, "trust": trust, "weight_decay": 0.0, "adapt": True}
+        super().__init__(parameters, usual)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
         """One update. `closure` is not supported, as nothing here re-evaluates the loss."""
+        if closure is not None:
+            checks.refuse("closure", closure, "None")
         for group in self.param_groups:
             for parameter in group["params"]:
                 if parameter.grad is not None:

@@ -1,4 +1,4 @@
-"""Which number format the encoder runs in, and how memory is kept: measured and set at the start of a run."""
+"""Which number format the encoder runs in, measured at the start of a run; float16's scaler; how memory is kept."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import ctypes
 import sys
 import time
 from functools import lru_cache
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from minilab.encoder import build_encoder
+from minilab import checks
+from minilab.encoder import ENCODERS, build_encoder
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 IMAGES, ROUNDS = 256, 4  # of the measurement, about a second on two cores
@@ -19,6 +22,14 @@ GAIN = 1.5  # autocast must be this much faster, so that timing noise does not d
 
 def choose_precision(wanted: str, encoder: str, channels: int, size: tuple[int, int], device: torch.device) -> str:
     """The precision to train in: `wanted`, or for "auto" the faster of float32 and half precision here."""
+    checks.one_of("precision", wanted, ("auto", *DTYPES))
+    checks.one_of("encoder", encoder, tuple(ENCODERS))
+    checks.whole("channels", channels, 1)
+    checks.kind("device", device, torch.device, "a torch.device")
+    if not isinstance(size, tuple) or len(size) != 2:
+        checks.refuse("size", size, "(height, width)")
+    for side in size:
+        checks.whole("size", side, 1)
     if wanted != "auto":
         return wanted
     return _fastest(encoder, channels, size, device, torch.get_num_threads())
@@ -59,6 +70,33 @@ def _seconds(network: nn.Module, images: torch.Tensor, dtype: torch.dtype) -> fl
 def _wait(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+class Scaler(torch.amp.GradScaler):
+    """torch's loss scaler for float16, which skips a step whose gradients overflowed without asking whether they did.
+
+    torch's own reads that from the device, and so waits for it at every step. Here the step is made and, where
+    gradients were not finite, taken back, all on the device; the numbers are the same. It costs one more copy of
+    weights and momentum. Only float16 is too narrow for small gradients: in another precision it passes them through.
+    """
+
+    def __init__(self, device: str, precision: str) -> None:
+        super().__init__(device, enabled=precision == "float16")
+
+    def _maybe_opt_step(self, optimizer: Optimizer, optimizer_state: dict[str, Any], *args: Any, **kwargs: Any) -> None:
+        (overflow,) = optimizer_state["found_inf_per_device"].values()  # 1.0 or 0.0
+        before = {tensor: tensor.detach().clone() for tensor in _changed_by(optimizer)}
+        optimizer.step(*args, **kwargs)
+        with torch.no_grad():
+            for tensor in _changed_by(optimizer):  # a momentum that this step has begun was zero
+                tensor.copy_(torch.where(overflow > 0, before.get(tensor, torch.zeros_like(tensor)), tensor))
+
+
+def _changed_by(optimizer: Optimizer) -> list[Tensor]:
+    """Weights and the optimiser's own tensors."""
+    weights = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+    own = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+    return [*weights, *own]
 
 
 def keep_freed_memory() -> None:

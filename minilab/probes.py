@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Generator, Tensor, nn
 
+from minilab import checks
 from minilab.chunks import statistics_kept
 from minilab.data import Images
 from minilab.evaluation import extract
@@ -31,6 +32,8 @@ class Probe:
     """Measurements of one run. `state` goes into the checkpoint, so that a resumed run measures the same."""
 
     def __init__(self, images: Images, steps_per_epoch: int) -> None:
+        checks.kind("images", images, Images, "an Images")
+        checks.whole("steps_per_epoch", steps_per_epoch, 1)
         self.views = plain_views(images.test[:KEYS])
         self.shown = images.test[:POINTS]
         self.asked = two_views(images.train[:PRETEXT], Generator().manual_seed(0))  # (2n, C, H, W)
@@ -40,6 +43,8 @@ class Probe:
 
     def after_step(self, method: SimCLR | MoCo, step: int) -> None:
         """Keep today's keys if the end of an epoch, some of `AGES` ahead, will ask for them."""
+        _check(method)
+        checks.whole("step", step, 0)
         if isinstance(method, MoCo) and any((step + age) % self.steps_per_epoch == 0 for age in AGES):
             self.keys[step] = self._embed(method.key_encoder)
             self.keys = {then: keys for then, keys in self.keys.items() if then >= step - AGES[-1]}
@@ -55,6 +60,10 @@ class Probe:
         in steps and `consistency`, the mean cosine between the key of an image then and now.
         Map: `points` as `encode_points` makes them.
         """
+        _check(method)
+        checks.whole("step", step, 0)
+        if not isinstance(losses, Tensor) or losses.ndim != 1 or not losses.is_floating_point() or not len(losses):
+            checks.refuse("losses", losses, "floating-point numbers of shape (steps,), one or more")
         embeddings = self._embed(nn.Sequential(method.encoder, method.head))
         figures = {"loss_std": float(losses.std(correction=0)), "embedding_cosine": _cosine_of_two(embeddings)}
         figures["pretext_accuracy"] = pretext_accuracy(method, self.asked)
@@ -85,6 +94,9 @@ class Probe:
 
     def load(self, state: dict[str, Any]) -> None:
         """Go on from `state`."""
+        good = isinstance(state, dict) and isinstance(state.get("keys"), dict) and "points" in state
+        if not good or not all(isinstance(keys, Tensor) for keys in state["keys"].values()):
+            checks.refuse("state", state, "what `state` of a probe was")
         self.keys = {step: keys.to(self.views.device) for step, keys in state["keys"].items()}
         self.points = None if state["points"] is None else state["points"]
 
@@ -95,6 +107,8 @@ def pretext_accuracy(method: SimCLR | MoCo, views: Tensor) -> float:
 
     The other candidates are the other views, in MoCo the queue. The method and the random state are left alone.
     """
+    _check(method)
+    checks.pairs(views)
     was_training = method.training
     method.train()
     with statistics_kept(method), torch.random.fork_rng(devices=[]):  # MoCo draws its shuffle
@@ -114,6 +128,7 @@ def pretext_accuracy(method: SimCLR | MoCo, views: Tensor) -> float:
 
 def lag(method: MoCo) -> float:
     """Distance between the weights of the two encoders, over the length of the query encoder's. 0 to about 1."""
+    checks.kind("method", method, MoCo, "a MoCo")
     pairs = list(zip(method.query_weights, method.key_weights, strict=True))
     apart = sum(float((query.detach() - key).double().square().sum()) for query, key in pairs)
     length = sum(float(query.detach().double().square().sum()) for query, _ in pairs)
@@ -125,7 +140,16 @@ def flatten(features: Tensor, towards: Tensor | None = None) -> Tensor:
 
     Axes and signs of principal components are arbitrary: the map is turned or mirrored towards
     `towards` (N, 2) if there is one, so that a film of maps does not jump. Lengths are kept.
+    Raises `ValueError` for fewer than two features, or if the shapes do not fit.
     """
+    checks.matrix("features", features)
+    checks.finite("features", features)
+    if features.shape[1] < 2:
+        checks.refuse("features", features, "shape (N, d) with d >= 2")
+    if towards is not None and (
+        not isinstance(towards, Tensor) or towards.shape != (len(features), 2) or towards.dtype != torch.float64
+    ):
+        checks.refuse("towards", towards, f"None, or a map: torch.float64 of shape ({len(features)}, 2)")
     z = normalize(features.cpu().double())
     z = z - z.mean(dim=0)
     _, _, axes = torch.linalg.svd(z, full_matrices=False)
@@ -138,13 +162,18 @@ def flatten(features: Tensor, towards: Tensor | None = None) -> Tensor:
 
 def encode_points(points: Tensor) -> str:
     """Points (N, 2) as base64 of N pairs of signed bytes, in steps of `REACH` / 127."""
+    checks.matrix("points", points, dim=2)
+    checks.finite("points", points)
     steps = (points / REACH * 127).round().clamp(-127, 127).to(torch.int8)
     return base64.b64encode(steps.numpy().tobytes()).decode()
 
 
 def decode_points(text: str) -> Tensor:
     """The points (N, 2) of `encode_points`, to half a step. Raises `ValueError` if it is not such a text."""
-    raw = bytearray(base64.b64decode(text, validate=True))
+    try:
+        raw = bytearray(base64.b64decode(text, validate=True))
+    except (ValueError, TypeError):
+        checks.refuse("points", text, "base64 of pairs of bytes")
     if not raw or len(raw) % 2:
         raise ValueError(f"points hold {len(raw)} bytes; allowed: an even number, 2 or more")
     return torch.frombuffer(raw, dtype=torch.int8).view(-1, 2).double() * (REACH / 127)
@@ -158,3 +187,7 @@ def _cosine_of_two(z: Tensor) -> float:
 
 def _cosine(a: Tensor, b: Tensor) -> float:
     return float((a * b).sum(dim=1).mean())
+
+
+def _check(method: nn.Module) -> None:
+    checks.kind("method", method, (SimCLR, MoCo), "a SimCLR or a MoCo")

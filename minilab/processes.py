@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import multiprocessing
 import os
+import pickle
 import signal
 import tempfile
 import threading
@@ -18,6 +19,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+
+from minilab import checks
 
 GRACE = 1.0  # seconds in which a second failure is still listed beside the first
 
@@ -35,8 +38,9 @@ def run_processes(work: Callable[..., Any], world: int, *args: Any, seconds: flo
     Raises `WorkerError` if one fails or dies, at once, or if one has no result after `seconds`; in each
     case, as on an interrupt, all processes are killed before this returns.
     """
-    if not isinstance(world, int) or world < 1:
-        raise ValueError(f"world is {world!r}; allowed: a whole number, 1 or more")
+    checks.kind("work", work, Callable, "a function of a module")
+    checks.whole("world", world, 1, 4096)
+    checks.number("seconds", seconds, 0, 10**6, open_low=True)
     context = multiprocessing.get_context("spawn")
     workers: list[tuple[Any, Connection]] = []
     with tempfile.TemporaryDirectory(prefix="minilab-") as folder:
@@ -45,7 +49,15 @@ def run_processes(work: Callable[..., Any], world: int, *args: Any, seconds: flo
                 here, there = context.Pipe(duplex=False)
                 process = context.Process(target=_work, args=(there, work, args, rank, world, folder, seconds))
                 process.daemon = True
-                process.start()
+                try:
+                    process.start()
+                except (pickle.PicklingError, AttributeError, TypeError) as error:
+                    here.close()
+                    there.close()
+                    raise ValueError(
+                        f"work is {checks.shown(work)} with arguments {checks.shown(args)}; allowed: a function of a "
+                        f"module, not one made in another, and arguments that can be pickled ({error})"
+                    ) from error
                 there.close()  # else the end of the process would not be seen here
                 workers.append((process, here))
             return _results(workers, Path(folder), seconds)
@@ -123,6 +135,10 @@ def _work(
 
 def join_group(rank: int, world: int, meet: Path, seconds: float) -> None:
     """Join the process group that meets at the file `meet`, as rank `rank` of `world`."""
+    checks.whole("world", world, 1)
+    checks.whole("rank", rank, 0, world - 1)
+    checks.kind("meet", meet, Path, "a pathlib.Path")
+    checks.number("seconds", seconds, 0, 10**6, open_low=True)
     gpus = torch.cuda.device_count() >= world
     if gpus:
         torch.cuda.set_device(rank)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from minilab.checks import kind, number, one_of, temperature, whole
 from minilab.encoder import ENCODERS
 
 METHODS = ("simclr", "moco")
@@ -65,32 +66,31 @@ class Recipe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _one_of("method", self.method, METHODS + ALTERNATIVES)
-        _one_of("norm", self.norm, NORMS)
-        _one_of("encoder", self.encoder, tuple(ENCODERS))
-        _one_of("precision", self.precision, PRECISIONS)
-        _one_of("optimizer", self.optimizer, OPTIMIZERS)
-        _one_of("accumulation", self.accumulation, ACCUMULATIONS)
-        _whole("epochs", self.epochs, 1, 1_000_000)
-        _whole("batch", self.batch, 2, 1_000_000)
-        _whole("dim", self.dim, 1, 65_536)
-        _whole("queue", self.queue, 1, 100_000_000)
-        _whole("bn_groups", self.bn_groups, 1, self.batch // 2)
-        _whole("seed", self.seed, 0, 2**31 - 1)
-        _number("temperature", self.temperature, 0.0, 100.0, open_low=True)
-        _number("momentum", self.momentum, 0.0, 1.0)
-        _number("warmup_epochs", self.warmup_epochs, 0.0, float(self.epochs))
-        _number("weight_decay", self.weight_decay, 0.0, 1.0)
-        _number("crop", self.crop, 0.0, 1.0, open_low=True)
+        one_of("method", self.method, METHODS + ALTERNATIVES)
+        one_of("norm", self.norm, NORMS)
+        one_of("encoder", self.encoder, tuple(ENCODERS))
+        one_of("precision", self.precision, PRECISIONS)
+        one_of("optimizer", self.optimizer, OPTIMIZERS)
+        one_of("accumulation", self.accumulation, ACCUMULATIONS)
+        whole("epochs", self.epochs, 1, 1_000_000)
+        whole("batch", self.batch, 2, 1_000_000)
+        whole("dim", self.dim, 1, 65_536)
+        whole("queue", self.queue, 1, 100_000_000)
+        whole("bn_groups", self.bn_groups, 1, self.batch // 2)
+        whole("seed", self.seed, 0, 2**31 - 1)
+        temperature(self.temperature)
+        number("momentum", self.momentum, 0.0, 1.0)
+        number("warmup_epochs", self.warmup_epochs, 0.0, float(self.epochs))
+        number("weight_decay", self.weight_decay, 0.0, 1.0)
+        number("crop", self.crop, 0.0, 1.0, open_low=True)
         if self.learning_rate is not None:
-            _number("learning_rate", self.learning_rate, 0.0, 1000.0)
+            number("learning_rate", self.learning_rate, 0.0, 1000.0)
         for name in ("symmetric", "shuffle", "head_norm"):
-            if not isinstance(getattr(self, name), bool):
-                raise ValueError(f"{name} is {getattr(self, name)!r}; allowed: True or False")
+            kind(name, getattr(self, name), bool, "True or False")
         if self.batch % self.bn_groups:
             raise ValueError(f"bn_groups is {self.bn_groups}; allowed: a divisor of batch ({self.batch})")
         if self.chunk is not None:
-            _whole("chunk", self.chunk, 2, self.batch)
+            whole("chunk", self.chunk, 2, self.batch)
             if self.method not in CACHED:
                 raise ValueError(f"chunk is {self.chunk}; allowed: None for {self.method}")
             if self.bn_groups != 1:
@@ -112,6 +112,7 @@ class Recipe:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
         """The recipe of a record. An unknown or missing field raises `ValueError` naming it."""
+        kind("recipe", values, Mapping, "a dictionary of its fields")
         known = [field.name for field in fields(cls)]
         for name in values:
             if name not in known:
@@ -119,20 +120,3 @@ class Recipe:
         if "method" not in values:
             raise ValueError(f"recipe has no field 'method'; allowed: {', '.join(METHODS)}")
         return cls(**values)
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
-
-
-def _whole(name: str, value: object, low: int, high: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
-        raise ValueError(f"{name} is {value!r}; allowed: a whole number from {low} to {high}")
-
-
-def _number(name: str, value: object, low: float, high: float, open_low: bool = False) -> None:
-    number = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-    if not number or not low <= value <= high or (open_low and value == low):  # type: ignore[operator]
-        between = f"above {low:g}, at most {high:g}" if open_low else f"from {low:g} to {high:g}"
-        raise ValueError(f"{name} is {value!r}; allowed: a number {between}")

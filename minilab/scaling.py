@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from minilab import checks
 from minilab.memory import NETWORKS
 
 FLOAT = 4  # bytes of a number that is sent: gradients and views stay in float32 under autocast
@@ -42,6 +43,7 @@ class Cluster:
         _check(self, "devices node", 1, whole=True)
         _check(self, "link network views", 1e-3)
         _check(self, "hop far_hop call floor", 0)
+        checks.kind("overlap", self.overlap, bool, "True or False")
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,8 @@ class Workload:
     norm: str = "apart"
 
     def __post_init__(self) -> None:
-        _one_of(self, "method", tuple(NORMS))
-        _one_of(self, "norm", NORMS[self.method])
+        checks.one_of("method", self.method, tuple(NORMS))
+        checks.one_of("norm", self.norm, NORMS[self.method])
         _check(self, "batch weights pixels layers channels dim queue", 1, whole=True)
 
     def share(self, devices: int) -> int:
@@ -99,11 +101,13 @@ class Collective:
     hidden: bool = False
 
     def __post_init__(self) -> None:
-        _one_of(self, "kind", tuple(TRIPS))
-        _check(self, "size calls", 0)
+        checks.one_of("kind", self.kind, tuple(TRIPS))
+        _check(self, "size", 0)
+        _check(self, "calls", 0, whole=True)
 
     def sent(self, devices: int) -> float:
         """Bytes that each of W devices sends: 2 (W - 1) / W of the size in an all-reduce, else half of that."""
+        Cluster(devices)  # refuses what is no number of devices
         return self.calls * TRIPS[self.kind] * (devices - 1) / devices * self.size
 
 
@@ -113,6 +117,7 @@ def collectives(work: Workload, devices: int) -> list[Collective]:
     Embeddings: 2N rows, and their gradients on the way back (`minilab.distributed`). MoCo: keys for the queue, and if
     shuffled all images and keys once more (`MoCo.keys`). `minilab.syncbn`: two numbers a channel, forward and back.
     """
+    checks.kind("work", work, Workload, "a Workload")
     row, found = FLOAT * work.dim, []
     if work.norm == "synchronised":  # a key encoder has no backward pass
         size, passes = 2 * FLOAT * work.channels / work.layers, 1 if work.method == "simclr" else 2
@@ -136,6 +141,8 @@ def seconds(what: Collective, cluster: Cluster) -> float:
     A ring goes through all devices, node by node, so a node's network carries what one device sends. An all-reduce
     takes a tree of nodes where that is faster: fewer steps, slightly more bytes.
     """
+    checks.kind("what", what, Collective, "a Collective")
+    checks.kind("cluster", cluster, Cluster, "a Cluster")
     devices, nodes = cluster.devices, math.ceil(cluster.devices / cluster.node)
     speed = cluster.link if nodes == 1 else min(cluster.link, cluster.network)
     whole = what.size / speed / 1e3  # microseconds in which it passes a link once
@@ -152,6 +159,8 @@ def computing(work: Workload, cluster: Cluster) -> float:
 
     A backward pass counts as two forward passes. SimCLR takes two views through both; MoCo one, and one more forward.
     """
+    checks.kind("work", work, Workload, "a Workload")
+    checks.kind("cluster", cluster, Cluster, "a Cluster")
     passes, views = (3, 2.0) if work.method == "simclr" else (4, 4 / 3)
     return max(work.share(cluster.devices) * views / cluster.views, passes * cluster.floor / 1e3)
 
@@ -172,6 +181,7 @@ def efficiency(work: Workload, cluster: Cluster, strong: bool) -> float:
     `strong`: one device with the whole batch is the measure, so a device that is no longer full counts as a loss.
     Not strong (weak): one device with its share of the batch is; the batch has grown with the devices.
     """
+    checks.kind("strong", strong, bool, "True or False")
     step = sum(parts(work, cluster).values())
     if not strong:
         return computing(work, cluster) / step
@@ -180,6 +190,7 @@ def efficiency(work: Workload, cluster: Cluster, strong: bool) -> float:
 
 def held(work: Workload, devices: int) -> dict[str, float]:
     """Bytes on each device of what W does not divide, or only once: logits, queue, and what is gathered whole."""
+    checks.kind("work", work, Workload, "a Workload")
     share = work.share(devices)
     rows, columns = (2 * share, 2 * work.batch) if work.method == "simclr" else (share, work.queue + 1)
     queue = {"queue": FLOAT * work.queue * work.dim} if work.method == "moco" else {}
@@ -187,14 +198,9 @@ def held(work: Workload, devices: int) -> dict[str, float]:
     return {"logits": FLOAT * rows * columns, **queue, **{what.name: what.size for what in whole}}
 
 
-def _one_of(holder: object, name: str, allowed: tuple[object, ...]) -> None:
-    if (value := getattr(holder, name)) not in allowed:
-        raise ValueError(f"{name} is {value!r}; allowed: {', '.join(map(str, allowed))}")
-
-
 def _check(holder: object, names: str, least: float, whole: bool = False) -> None:
     for name in names.split():
-        value = getattr(holder, name)
-        good = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        if not (good and least <= value < math.inf):
-            raise ValueError(f"{name} is {value!r}; allowed: a {'whole' if whole else 'finite'} number from {least}")
+        if whole:
+            checks.whole(name, getattr(holder, name), int(least), 2**40)
+        else:
+            checks.number(name, getattr(holder, name), least)

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from minilab import checks
 from minilab.images import Images
 
 Floats = NDArray[np.floating[Any]]  # (n, size, size): a number for each pixel; or (n, 1, 1): one for each image
@@ -119,8 +120,7 @@ def shapes(
         ("seed", seed, 0, 2**63),
         ("size", size, 8, 512),
     ):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or not low <= number <= high:
-            raise ValueError(f"{field} is {number!r}; allowed: a whole number from {low} to {high}")
+        checks.whole(field, _plain(number), low, high)
     strengths = {
         "colour": colour,
         "position": position,
@@ -131,8 +131,7 @@ def shapes(
         "noise": noise,
     }
     for field, strength in strengths.items():
-        if not isinstance(strength, int | float | np.number) or not 0 <= strength <= 1:
-            raise ValueError(f"{field} is {strength!r}; allowed: a strength from 0 to 1")
+        checks.number(field, _plain(strength), 0, 1)
         strengths[field] = float(strength)
     classes = concept_names(concepts)
     streams = [np.random.default_rng(stream) for stream in np.random.SeedSequence(int(seed)).spawn(2)]
@@ -144,8 +143,14 @@ def shapes(
 
 def concept_names(concepts: int) -> tuple[str, ...]:
     """The names of the first `concepts` concepts, texture and shape, in an order that mixes both from the start."""
+    checks.whole("concepts", _plain(concepts), 1, MOST_CONCEPTS)
     rounds = [(number % 8, (number + number // 8) % 8) for number in range(concepts)]
     return tuple(f"{list(TEXTURES)[texture]} {list(SHAPES)[shape]}" for shape, texture in rounds)
+
+
+def _plain(value: Any) -> Any:
+    """Python's number for one of numpy's; what is no number stays as it is."""
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _split(
@@ -245,6 +250,8 @@ def measure(steps: int = 400, batch: int = 256) -> dict[str, float]:
     `pixel_knn`: weighted kNN (k = 200, temperature .1) among 10,000 images, on pixels less their mean.
     `supervised`: a "tiny" encoder and a linear layer, trained with labels on 20,000 images, cropped and mirrored.
     """
+    checks.whole("steps", steps, 1)
+    checks.whole("batch", batch, 1)
     # Only this measurement needs them. They stand on this module, so it can't import them at its top.
     from tqdm import trange
 

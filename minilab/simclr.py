@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from minilab import checks
 from minilab.distributed import nt_xent_gathered, world_size
 from minilab.encoder import build_encoder, projection_head
 from minilab.losses import chance_loss, nt_xent
@@ -24,6 +25,7 @@ class SimCLR(nn.Module):
 
     def __init__(self, recipe: Recipe, channels: int = 3) -> None:
         super().__init__()
+        checks.kind("recipe", recipe, Recipe, "a Recipe")
         self.encoder = build_encoder(recipe.encoder, channels, recipe.norm)  # kept after training
         self.head = projection_head(self.encoder.features, recipe.dim, recipe.head_norm)  # thrown away
         self.temperature = recipe.temperature
@@ -37,6 +39,7 @@ class SimCLR(nn.Module):
 
     def embed(self, views: Tensor) -> Tensor:
         """Views (2N, C, H, W) to embeddings (2N, dim), in the same order."""
+        checks.pairs(views)
         groups = self.groups // world_size()  # of this process
         if groups <= 1:
             return self.head(self.encoder(views))

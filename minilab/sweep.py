@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
+from minilab.files import held
 from minilab.grids import GRIDS, Cell, grid
 from minilab.processes import end_with_parent
 from minilab.records.store import load_record, record_of, save_record
@@ -172,21 +173,16 @@ def _work(cell: Cell, folder: Path, threads: int, reports: Any, failure: Any) ->
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Hold `folder` for one sweep. Raises `OSError` if another holds it; a killed sweep holds nothing."""
-    import fcntl  # not on Windows
-
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise OSError(f"another sweep is at work in {folder}") from None
+    with held(folder / ".lock", f"another sweep is at work in {folder}"):
         yield
 
 
 def sweep_on_ray(cells: list[Cell], folder: Path, workers: int, address: str | None = None) -> dict[str, str]:
     """The same on a Ray cluster: `address`, or one of `workers` workers on this machine. Needs `minilab[ray]`.
 
-    Workers send their records back, so they need not share a disk; Ray gives the run of a lost one to another.
+    Workers send their records back, so they need not share a disk; Ray gives the run of a lost one to another, which
+    begins it anew. Runs of a cluster at an address have one thread each, as those of a sweep with a worker for each
+    core. Raises `OSError` naming the address if no cluster answers there, or none starts.
     """
     try:
         import ray
@@ -197,7 +193,12 @@ def sweep_on_ray(cells: list[Cell], folder: Path, workers: int, address: str | N
 
     threads = threads_of(workers) if address is None else 1
     with locked(folder):
-        ray.init(address=address, num_cpus=None if address else workers, log_to_driver=False, include_dashboard=False)
+        # "local": with no address, Ray would join whatever cluster this machine has
+        cluster = {"address": address} if address else {"address": "local", "num_cpus": workers}
+        try:
+            ray.init(**cluster, log_to_driver=False, include_dashboard=False)
+        except Exception as error:  # of many kinds, a plain Exception among them
+            raise OSError(f"no Ray cluster at {cluster['address']}: {error}") from error
         try:
             work = ray.remote(num_cpus=1, max_retries=TRIES)(_work_on_ray)
             waiting = {work.remote(cell, threads): cell for cell in cells}

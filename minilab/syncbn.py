@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from minilab import checks
 from minilab.distributed import gather, total, world_size
 
 
@@ -92,6 +93,7 @@ KINDS: dict[type, type[_Synchronised]] = {
 
 def synchronise(module: nn.Module) -> None:
     """Let every batch norm in `module` use the statistics of all processes. Weights and names stay."""
+    checks.kind("module", module, nn.Module, "a torch.nn.Module")
     for layer in module.modules():
         if type(layer) in KINDS:
             layer.__class__ = KINDS[type(layer)]  # same parameters and buffers; only forward differs

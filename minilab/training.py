@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,16 +15,19 @@ from tqdm import tqdm
 
 from minilab import chunks
 from minilab.alternatives import DCL, Oracle, Sigmoid, SimSiam, SimSiamNoStop
-from minilab.checkpoints import load_checkpoint, save_checkpoint
+from minilab.checkpoints import load_checkpoint, refused, save_checkpoint
+from minilab.compiled import Compiled
 from minilab.data import Images
 from minilab.distributed import agree, apart, average, rank, share_gradients, world_size
 from minilab.evaluation import evaluate
+from minilab.files import one_writer
 from minilab.fit import check_fit
 from minilab.moco import MoCo
 from minilab.optimizers import build_optimizer, schedule
-from minilab.precision import DTYPES, choose_precision, keep_freed_memory
+from minilab.precision import DTYPES, Scaler, choose_precision, keep_freed_memory
 from minilab.probes import Probe
 from minilab.recipe import Recipe
+from minilab.shortage import explained
 from minilab.simclr import SimCLR
 from minilab.syncbn import synchronise
 from minilab.views import Augmentation, two_views
@@ -68,25 +72,32 @@ def train(
     checkpoint: str | Path | None = None,
     progress: bool = True,
     on_epoch: Callable[[Run], None] | None = None,
+    compile: bool = False,
 ) -> Run:
     """Train `recipe` on `images` and return the `Run`.
 
-    `device`: None takes the GPU if there is one. `checkpoint`: a file to resume from if it
-    exists, and to save to after every epoch and every minute; it ends as the finished run.
-    `on_epoch` is called with the run after each epoch. Raises `ValueError` if recipe, images and
-    checkpoint do not fit, `FloatingPointError` if the loss stops being finite.
+    `device`: None takes the GPU if there is one. `checkpoint`: a file to resume from if it exists, and to save to
+    after every epoch and every minute; it ends as the finished run. `on_epoch` is called with the run after each
+    epoch. `compile`: as `minilab.compiled` says. Raises `ValueError` if recipe, images and checkpoint do not fit,
+    `FloatingPointError` if loss or weights stop being finite, `MemoryError` saying what a step takes if there is too
+    little memory, `OSError` if the checkpoint cannot be written or another process has it.
     In the processes of one group (see `minilab.distributed`) each takes its part of every batch, and the run is the
     one that a single process would make. The first measures, reports and saves.
     """
-    with torch.random.fork_rng(devices=[]):  # the caller's random state is left as it was
-        trainer = Trainer(recipe, images, pick_device(device), checkpoint)
-        quiet = not progress or not trainer.first
-        bar = tqdm(total=trainer.steps, initial=trainer.step, unit="step", disable=quiet, dynamic_ncols=True)
-        with bar:
-            while trainer.step < trainer.steps:
-                trainer.run_epoch(bar)
-                if on_epoch is not None:
-                    on_epoch(trainer.run)
+    mine = checkpoint if rank() == 0 else None  # only the first writes it
+    # the caller's random state is left as it was
+    with one_writer(mine), explained(recipe, images, build_method), torch.random.fork_rng(devices=[]):
+        return _train(Trainer(recipe, images, pick_device(device), checkpoint, compile), progress, on_epoch)
+
+
+def _train(trainer: Trainer, progress: bool, on_epoch: Callable[[Run], None] | None) -> Run:
+    quiet = not progress or not trainer.first
+    bar = tqdm(total=trainer.steps, initial=trainer.step, unit="step", disable=quiet, dynamic_ncols=True)
+    with bar:
+        while trainer.step < trainer.steps:
+            trainer.run_epoch(bar)
+            if on_epoch is not None:
+                on_epoch(trainer.run)
     return trainer.run
 
 
@@ -105,7 +116,9 @@ def build_method(recipe: Recipe, channels: int = 3) -> SimCLR | MoCo:
 class Trainer:
     """A run in progress: what a checkpoint holds, and how one step follows another."""
 
-    def __init__(self, recipe: Recipe, images: Images, device: torch.device, checkpoint: str | Path | None) -> None:
+    def __init__(
+        self, recipe: Recipe, images: Images, device: torch.device, checkpoint: str | Path | None, compile: bool = False
+    ) -> None:
         check_fit(recipe, images)
         keep_freed_memory()
         self.recipe, self.device = recipe, device
@@ -122,6 +135,7 @@ class Trainer:
             if recipe.bn_groups == 1:
                 synchronise(method)
             self.forward = share_gradients(method)
+        self.compiled: Compiled | nullcontext[None] = Compiled(method) if compile else nullcontext()
         self.optimizer = build_optimizer(method, recipe)
         self.views_rng = Generator().manual_seed(recipe.seed)
         torch.manual_seed(recipe.seed)  # for what a method draws, such as MoCo's shuffle
@@ -134,7 +148,7 @@ class Trainer:
         else:
             size = (images.train.shape[2], images.train.shape[3])
             self.run.precision = agree(choose_precision(recipe.precision, recipe.encoder, channels, size, device))
-            self.scaler = self._scaler()
+            self.scaler = Scaler(device.type, self.run.precision)
 
     def run_epoch(self, bar: tqdm) -> None:
         """The steps that are left of this epoch, then evaluation, history and checkpoint."""
@@ -154,6 +168,7 @@ class Trainer:
                 now = time.perf_counter()
                 self.seconds, clock = self.seconds + now - clock, now
                 if self.checkpoint is not None and not last and now - saved > SAVE:
+                    self._check_weights()
                     self.save()
                     saved = now
         self._end_epoch()
@@ -171,17 +186,14 @@ class Trainer:
         batch, part = self.images.train.index_select(0, chosen), (rank(), world_size())
         views = two_views(batch, self.views_rng, Augmentation(crop=recipe.crop), part)
         autocast = torch.autocast(self.device.type, dtype, enabled=dtype != torch.float32)
-        loss = chunks.backward(self.forward, views, recipe, self.scaler.scale, autocast)
+        with self.compiled:
+            loss = chunks.backward(self.forward, views, recipe, self.scaler.scale, autocast)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         method.after_step()
         self.step += 1
         return average(loss)
-
-    def _scaler(self) -> torch.amp.GradScaler:
-        """Only float16 is too narrow for small gradients; otherwise this passes them through."""
-        return torch.amp.GradScaler(self.device.type, enabled=self.run.precision == "float16")
 
     def _factor(self, step: int) -> float:
         return schedule(step, self.steps, self.recipe.warmup_epochs * self.steps_per_epoch)
@@ -209,7 +221,14 @@ class Trainer:
         bar.set_description(f"{self.recipe.method} epoch {len(self.run.history)}/{self.recipe.epochs}", refresh=False)
         bar.set_postfix(shown, refresh=False)
 
+    def _check_weights(self) -> None:
+        """Stop if a step has spoilt the weights: its own loss, computed before, may still be finite."""
+        finite = torch.stack([values.isfinite().all() for values in self.run.method.state_dict().values()])
+        if not bool(finite.all()):
+            raise FloatingPointError(f"the weights are not finite after step {self.step - 1} of {self.run.recipe}")
+
     def _end_epoch(self) -> None:
+        self._check_weights()
         seconds, self.seconds = self.seconds, 0.0
         entry: dict[str, Any] = {}
         curve: dict[str, Any] = {}
@@ -267,14 +286,15 @@ class Trainer:
 
     def _load(self, path: Path) -> None:
         state = load_checkpoint(path, self.recipe, self.images.fingerprint)
-        self.run.method.load_state_dict(state["method"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.views_rng.set_state(state["views_rng"])
-        torch.set_rng_state(state["global_rng"])
-        self.losses.copy_(state["losses"])
-        self.step, self.seconds = state["step"], state["seconds"]
-        self.run.history, self.run.curves = state["history"], state["curves"]
-        self.run.precision = state["precision"]
-        self.probe.load(state["probe"])
-        self.scaler = self._scaler()
-        self.scaler.load_state_dict(state["scaler"])
+        with refused(path):
+            self.run.method.load_state_dict(state["method"])
+            self.optimizer.load_state_dict(state["optimizer"])
+            self.views_rng.set_state(state["views_rng"])
+            torch.set_rng_state(state["global_rng"])
+            self.losses.copy_(state["losses"])
+            self.step, self.seconds = state["step"], state["seconds"]
+            self.run.history, self.run.curves = state["history"], state["curves"]
+            self.run.precision = state["precision"]
+            self.probe.load(state["probe"])
+            self.scaler = Scaler(self.device.type, self.run.precision)
+            self.scaler.load_state_dict(state["scaler"])

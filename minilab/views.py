@@ -3,7 +3,7 @@
 The recipe of SimCLR on CIFAR-10 (arXiv 2002.05709, appendix A and B.9): random resized crop,
 flip, colour jitter, grayscale; no blur. Each operation equals torchvision's on the same
 parameters to 1e-5 (tests/test_views.py). Parameters are drawn on the CPU, so that
-a seed gives the same views on every device.
+a seed gives the same views on every device, and go there in one copy that nobody waits for.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from minilab import checks
+from minilab.transfer import send
+
 IDENTITY = (1.0, 1.0, 1.0, 0.0)  # brightness, contrast, saturation and hue that change nothing
 GRAY = (0.2989, 0.587, 0.114)  # torchvision's weights of red, green and blue
 GROUP = 512  # views that share one order of jitter; few enough to stay in the cache of a processor
@@ -25,8 +28,8 @@ class Augmentation:
     """Strengths of the views. Defaults are SimCLR's for CIFAR-10 with a milder smallest crop.
 
     `crop`: smallest share of the area kept. `brightness`, `contrast`, `saturation`: the factor is
-    drawn from 1 - s to 1 + s. `hue`: shift in turns, from -s to s, at most 0.5.
-    `jitter`, `gray`, `flip`: probabilities per view.
+    drawn from 1 - s to 1 + s, but not below 0; s is at most 10. `hue`: shift in turns, from -s to s, at most 0.5.
+    `jitter`, `gray`, `flip`: probabilities per view. A wrong value raises `ValueError`.
     """
 
     crop: float = 0.2
@@ -38,6 +41,12 @@ class Augmentation:
     gray: float = 0.2
     flip: float = 0.5
 
+    def __post_init__(self) -> None:
+        checks.number("crop", self.crop, 0, 1, open_low=True)
+        for name, high in (("brightness", 10), ("contrast", 10), ("saturation", 10), ("hue", 0.5), ("jitter", 1),
+                           ("gray", 1), ("flip", 1)):  # fmt: skip
+            checks.number(name, getattr(self, name), 0, high)
+
 
 def two_views(
     images: Tensor, generator: Generator, augmentation: Augmentation = Augmentation(), part: tuple[int, int] = (0, 1)
@@ -47,11 +56,13 @@ def two_views(
     `images`: uint8, or floats in [0, 1]. C is 1 or 3. Returns float32 in [-1, 1]. `part` (r, W): only the
     views of the r-th of W equal parts of the images, the same as they would be among all; W divides N.
     """
-    number, parts = part
+    check_images(images)
+    whole = isinstance(part, tuple) and len(part) == 2 and all(type(place) is int for place in part)
+    number, parts = part if whole else (-1, 0)
     if not 0 <= number < parts or len(images) % parts:
-        raise ValueError(f"part is {part}; allowed: (r, W) with r from 0 to below W, and W a divisor of {len(images)}")
+        checks.refuse("part", part, f"(r, W) with r from 0 to below W, and W a divisor of {len(images)}")
     rows = torch.arange(2 * len(images)).view(2, parts, -1)[:, number].flatten() if parts > 1 else None
-    return random_views(torch.cat([images, images]), generator, augmentation, rows)
+    return _draw_views(torch.cat([images, images]), generator, augmentation, rows)
 
 
 def random_views(
@@ -62,33 +73,54 @@ def random_views(
     `rows`: numbers (n,), ascending, of those that are wanted; the others are drawn and not computed.
     """
     check_images(images)
-    count, channels, height, width = images.shape
-    boxes = draw_crops(count, height, width, augmentation, generator).to(images.device)
+    if rows is not None:
+        checks.ascending(rows, len(images))
+    return _draw_views(images, generator, augmentation, rows)
+
+
+def _draw_views(images: Tensor, generator: Generator, augmentation: Augmentation, rows: Tensor | None) -> Tensor:
+    """`random_views` of what has been checked: a training step reads no values."""
+    count, _, height, width = images.shape
+    boxes = draw_crops(count, height, width, augmentation, generator)
     factors = draw_jitter(count, augmentation, generator)
-    plain = (factors == factors.new_tensor(IDENTITY)).all(dim=1)  # stays on the CPU, as `gray` does:
-    gray = torch.rand(count, generator=generator) < augmentation.gray  # to count it there is no sync
+    gray = torch.rand(count, generator=generator) < augmentation.gray
+    orders = [torch.randperm(4, generator=generator).tolist() for _ in range(0, count, GROUP)]
     wanted = torch.arange(count) if rows is None else rows
+    groups = [wanted[wanted // GROUP == group] for group in range(len(orders))]
+    # On the CPU nobody waits for what is counted here; then all goes to the device at once.
+    plans = [_plan(group, boxes, factors, gray) for group in groups]
+    sent = send([tensor for plan in plans for tensor in plan], images.device)
     views = torch.empty((len(wanted), *images.shape[1:]), device=images.device)
-    for start in range(0, count, GROUP):
-        first, end = (int((wanted < place).sum()) for place in (start, start + GROUP))
-        here, done = wanted[first:end], views[first:end]
-        order = torch.randperm(4, generator=generator).tolist()
-        if not len(here):
-            continue
-        if channels == 1:  # a gray image has no saturation or hue to change
-            order = [operation for operation in order if operation < 2]
-        # The jittered views are moved to the front, so that they are one block, changed in place.
-        front = plain[here].int().argsort(stable=True)
-        block = len(front) - int(plain[here].sum())
-        back, chosen = front.argsort().to(images.device), here[front].to(images.device)
-        # index_select: several times as fast as indexing with [...] on a CPU
-        x = crop_and_resize(images.index_select(0, chosen), boxes.index_select(0, chosen))
-        color_jitter_(x[:block], factors[here[front[:block]]].to(images.device), order)
-        torch.index_select(x, 0, back, out=done)
-        if channels == 3:
-            grays = gray[here].nonzero().squeeze(1).to(images.device)
-            done.index_copy_(0, grays, grayscale(done.index_select(0, grays)))
+    for number, done in enumerate(views.split([len(group) for group in groups])):
+        if len(done):
+            _view_group(images, sent[5 * number : 5 * number + 5], orders[number], done)
     return views.mul_(2).sub_(1)  # [0, 1] to [-1, 1]
+
+
+def _plan(group: Tensor, boxes: Tensor, factors: Tensor, gray: Tensor) -> tuple[Tensor, ...]:
+    """What the views of `group` (n,) need, of the draws for all views.
+
+    The jittered ones come first, so that they are one block, changed in place. Returned: which images in that order
+    (n,), where each view is in it (n,), their boxes (n, 5), factors of the jittered (m, 4), which views are gray (g,).
+    """
+    plain = (factors[group] == factors.new_tensor(IDENTITY)).all(dim=1)
+    front = plain.int().argsort(stable=True)
+    chosen = group[front]
+    jittered = chosen[: len(group) - int(plain.sum())]
+    return chosen, front.argsort(), boxes[chosen], factors[jittered], gray[group].nonzero().squeeze(1)
+
+
+def _view_group(images: Tensor, plan: list[Tensor], order: list[int], out: Tensor) -> None:
+    """Write the views (n, C, H, W) in [0, 1] of one `_plan` to `out`; all on the device."""
+    chosen, back, boxes, factors, grays = plan
+    if images.shape[1] == 1:  # a gray image has no saturation or hue to change
+        order = [operation for operation in order if operation < 2]
+    # index_select: several times as fast as indexing with [...] on a CPU
+    x = _cut(images.index_select(0, chosen), boxes)
+    color_jitter_(x[: len(factors)], factors, order)
+    torch.index_select(x, 0, back, out=out)
+    if images.shape[1] == 3:
+        out.index_copy_(0, grays, grayscale(out.index_select(0, grays)))
 
 
 def plain_views(images: Tensor) -> Tensor:
@@ -99,6 +131,7 @@ def plain_views(images: Tensor) -> Tensor:
 
 def check_images(images: Tensor) -> None:
     """Raise `ValueError` unless `images` is (N, C, H, W) with 1 or 3 channels, uint8 or floating point."""
+    checks.kind("images", images, Tensor, "a tensor of shape (N, 1 or 3, H, W)")
     if images.ndim != 4 or images.shape[1] not in (1, 3) or 0 in images.shape:
         raise ValueError(f"images has shape {tuple(images.shape)}; allowed: (N, 1 or 3, H, W), none of them 0")
     if images.dtype != torch.uint8 and not images.is_floating_point():
@@ -111,6 +144,9 @@ def draw_crops(count: int, height: int, width: int, augmentation: Augmentation, 
     As torchvision draws them: area from `crop` to 1 of the image, aspect ratio from 3/4 to 4/3
     (uniform in its logarithm), ten tries, and where none fits the largest centred box.
     """
+    for name, size in (("count", count), ("height", height), ("width", width)):
+        checks.whole(name, size, 1, 2**31)
+    _check_drawing(augmentation, generator)
     tries = torch.rand(2, count, 10, generator=generator)
     area = height * width * (augmentation.crop + (1 - augmentation.crop) * tries[0])
     ratio = torch.exp(math.log(3 / 4) + (math.log(4 / 3) - math.log(3 / 4)) * tries[1])
@@ -132,6 +168,8 @@ def draw_jitter(count: int, augmentation: Augmentation, generator: Generator) ->
 
     A view that is not jittered gets 1, 1, 1, 0: the identity.
     """
+    checks.whole("count", count, 1, 2**31)
+    _check_drawing(augmentation, generator)
     a = augmentation
     strength = torch.tensor([a.brightness, a.contrast, a.saturation, a.hue])
     identity = torch.tensor(IDENTITY)
@@ -148,6 +186,13 @@ def crop_and_resize(images: Tensor, boxes: Tensor) -> Tensor:
     Returns floats in [0, 1]. Bilinear interpolation is linear in each axis, so rows and columns go one
     after the other: far fewer passes over memory than gathering four neighbours for every pixel.
     """
+    check_images(images)
+    checks.boxes(boxes, images)
+    return _cut(images, boxes)
+
+
+def _cut(images: Tensor, boxes: Tensor) -> Tensor:
+    """`crop_and_resize` of what has been checked."""
     count, channels, height, width = images.shape
     top, left, h, w, mirrored = boxes.unbind(dim=1)
     bytes_ = images.dtype == torch.uint8
@@ -182,7 +227,13 @@ def color_jitter_(images: Tensor, factors: Tensor, order: list[int]) -> Tensor:
     """Brightness (0), contrast (1), saturation (2) and hue (3), applied in `order`, in place.
 
     `images`: float (N, C, H, W) in [0, 1]. `factors`: (N, 4) as `draw_jitter` returns.
+    One channel has no saturation and no hue.
     """
+    channels = checks.floats(images)
+    if not isinstance(factors, Tensor) or factors.shape != (len(images), 4):
+        checks.refuse("factors", factors, f"numbers of shape ({len(images)}, 4)")
+    if not isinstance(order, list) or any(step not in range(4 if channels == 3 else 2) for step in order):
+        checks.refuse("order", order, "a list of 0 to 3, or with one channel of 0 and 1")
     x = images
     f = factors[:, :, None, None, None]  # each factor broadcasts over (C, H, W)
     for operation in order:
@@ -207,6 +258,11 @@ def shift_hue(images: Tensor, shift: Tensor, out: Tensor | None = None) -> Tenso
     Hue is a place on a hexagon of perimeter 6: red at 0, green at 2, blue at -2. A channel equals
     the value within 1 of its corner, the least channel beyond 2, and falls linearly in between.
     """
+    checks.floats(images, (3,))
+    if not isinstance(shift, Tensor) or shift.shape != images.shape[:1]:
+        checks.refuse("shift", shift, f"numbers of shape ({len(images)},)")
+    if out is not None and (not isinstance(out, Tensor) or out.shape != images.shape or out.dtype != images.dtype):
+        checks.refuse("out", out, f"None or {images.dtype} of shape {tuple(images.shape)}")
     r, g, b = images.unbind(dim=1)  # each (N, H, W)
     value, least = torch.maximum(torch.maximum(r, g), b), torch.minimum(torch.minimum(r, g), b)
     chroma = value - least
@@ -225,6 +281,7 @@ def shift_hue(images: Tensor, shift: Tensor, out: Tensor | None = None) -> Tenso
 
 def grayscale(images: Tensor) -> Tensor:
     """(N, 3, H, W) to gray images of the same shape."""
+    checks.floats(images, (3,))
     return _gray(images).expand_as(images)
 
 
@@ -234,3 +291,8 @@ def _gray(images: Tensor) -> Tensor:
         return images.clone()
     r, g, b = images.split(1, dim=1)
     return (GRAY[0] * r).add_(g, alpha=GRAY[1]).add_(b, alpha=GRAY[2])
+
+
+def _check_drawing(augmentation: Augmentation, generator: Generator) -> None:
+    checks.kind("augmentation", augmentation, Augmentation, "an Augmentation")
+    checks.kind("generator", generator, Generator, "a torch.Generator")

@@ -1,12 +1,13 @@
 """Checkpoints of another recipe, of other images, or damaged are named, never half used."""
 
+import hashlib
 import pickle
 import warnings
 
 import pytest
 import torch
 
-from minilab.checkpoints import load_checkpoint
+from minilab.checkpoints import MARK, load_checkpoint, save_checkpoint
 from minilab.data import shapes
 from minilab.recipe import Recipe
 from minilab.training import train
@@ -70,7 +71,7 @@ def test_other_files_are_refused(images, tmp_path):
     with pytest.raises(ValueError, match="is damaged or not a checkpoint"):
         load_checkpoint(text, recipe(), images.fingerprint)
     other = tmp_path / "other.pt"
-    torch.save({"weights": torch.zeros(3)}, other)
+    save_checkpoint(other, {"weights": torch.zeros(3)})
     with pytest.raises(ValueError, match="is not one of this version"):
         load_checkpoint(other, recipe(), images.fingerprint)
 
@@ -85,14 +86,20 @@ class Harmful:
         return open, (str(self.path), "w")
 
 
+def hashed(content: bytes) -> bytes:
+    """`content` with the end that a checkpoint has."""
+    return content + MARK + hashlib.sha256(content).digest()
+
+
+@pytest.mark.fault
 def test_a_checkpoint_cannot_run_code(images, tmp_path):
     trap = tmp_path / "trap"
     for name, write in (
-        ("torch.pt", torch.save),
-        ("pickle.pt", lambda value, path: path.write_bytes(pickle.dumps(value))),
+        ("torch.pt", lambda value, path: save_checkpoint(path, value)),  # its own hash is right
+        ("pickle.pt", lambda value, path: path.write_bytes(hashed(pickle.dumps(value)))),
     ):
         path = tmp_path / name
-        write({"format": Harmful(trap)}, path)
+        write({"recipe": Harmful(trap)}, path)
         with pytest.raises(ValueError, match="is damaged or not a checkpoint"):
             load_checkpoint(path, recipe(), images.fingerprint)
         assert not trap.exists()

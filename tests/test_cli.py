@@ -85,7 +85,7 @@ def test_every_field_of_a_recipe_is_an_option():
         (["--queue", "0"], "queue is 0; allowed: a whole number from 1"),
         (["--momentum", "1.2"], "momentum is 1.2; allowed: a number from 0 to 1"),
         (["--momentum", "nan"], "momentum is nan; allowed: a number from 0 to 1"),
-        (["--temperature", "0"], "temperature is 0.0; allowed: a number above 0"),
+        (["--temperature", "0"], "temperature is 0.0; allowed: a number from 1e-06 to 100"),
         (["--images", "201"], "201"),
         (["--images", "0"], "0"),
         (["--data", "imagenet"], "imagenet"),

@@ -142,6 +142,7 @@ def child(small, url, before=""):
     return subprocess.Popen(arguments, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
 
 
+@pytest.mark.fault
 def test_a_killed_unpacking_leaves_nothing_that_is_taken_for_whole(here, small):
     # the archive is asked for each name in turn: stop for good once the third file is written
     stop = "real = data.unpack\nclass Stop(dict):\n"
@@ -162,6 +163,7 @@ def test_a_killed_unpacking_leaves_nothing_that_is_taken_for_whole(here, small):
     assert_fetched(here, small)
 
 
+@pytest.mark.fault
 @pytest.mark.skipif(sys.platform == "win32", reason="no lock there")
 def test_two_processes_at_once_share_one_download(here, small):
     with serving(content=small[1], pause=0.2) as server:

@@ -200,6 +200,7 @@ def test_silent_mirrors_cost_their_patience_once(target):
         assert time.monotonic() - start < 2
 
 
+@pytest.mark.fault
 def test_a_killed_download_is_resumed(target):
     script = "import sys; from pathlib import Path; from minilab.download import download;"
     script += f"download(Path(sys.argv[1]), [sys.argv[2]], {SIZE}, '{MD5}')"
@@ -283,6 +284,7 @@ def test_a_folder_in_the_way_is_set_aside(tmp_path, capsys):
     assert set_aside(folder).name == "data.aside-3"
 
 
+@pytest.mark.fault
 @pytest.mark.skipif(os.name == "nt", reason="no such lock there")
 def test_one_at_a_time_waits_and_a_killed_holder_frees_it(tmp_path, capsys):
     script = "import sys, time; from minilab.download import one_at_a_time\n"

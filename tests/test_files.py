@@ -30,6 +30,7 @@ def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["file.bin"]
 
 
+@pytest.mark.fault
 def test_a_kill_while_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "file.bin"
     path.write_bytes(b"old")
@@ -63,6 +64,7 @@ def test_unwritable_places_are_named_before_any_work(tmp_path):
         check_writable(tmp_path)
 
 
+@pytest.mark.fault
 @pytest.mark.skipif(not os.path.exists("/proc/version"), reason="needs a folder that even root cannot write to")
 def test_a_read_only_folder_is_named():
     with pytest.raises(ValueError, match="/proc/run.json cannot be written"):

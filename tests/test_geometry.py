@@ -70,5 +70,5 @@ def test_bad_features_are_refused(gauge, features):
 
 
 def test_pairs_of_another_shape_are_refused():
-    with pytest.raises(ValueError, match=r"partners has shape \(3, 2\); allowed: \(4, 2\)"):
+    with pytest.raises(ValueError, match=r"partners is .* \(3, 2\); allowed: shape \(4, 2\)"):
         alignment(torch.ones(4, 2), torch.ones(3, 2))

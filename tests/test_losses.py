@@ -134,17 +134,17 @@ def test_wrong_temperatures_are_refused(temperature):
         lambda: nt_xent(torch.ones(4, 4), temperature),
         lambda: info_nce(torch.ones(4, 4), torch.ones(4, 4), torch.ones(4, 4), temperature),
     ):
-        with pytest.raises(ValueError, match="temperature is .* allowed: a finite number above 0"):
+        with pytest.raises(ValueError, match="temperature is .* allowed: a number from 1e-06 to 100"):
             call()
 
 
 @pytest.mark.parametrize(
     "queries, keys, queue, message",
     [
-        ((4, 8), (3, 8), (5, 8), "keys has shape"),
-        ((4, 8), (4, 8), (5, 7), r"queue has shape \(5, 7\); allowed: \(K, 8\)"),
-        ((4, 8), (4, 8), (0, 8), "queue has shape"),
-        ((4,), (4,), (5, 8), "embeddings have shape"),
+        ((4, 8), (3, 8), (5, 8), r"keys is .* of shape \(3, 8\); allowed: .*\(4, 8\)"),
+        ((4, 8), (4, 8), (5, 7), r"queue is .* of shape \(5, 7\); allowed: .*\(N, 8\)"),
+        ((4, 8), (4, 8), (0, 8), "queue is .*N >= 1"),
+        ((4,), (4,), (5, 8), "queries is .* of shape"),
     ],
 )
 def test_wrong_shapes_are_refused(queries, keys, queue, message):

@@ -130,6 +130,7 @@ def test_resuming_gives_the_same_numbers(images, tmp_path, monkeypatch, changes)
     assert_same(quietly(wanted, images, checkpoint=path), whole)  # a finished run is read, not run again
 
 
+@pytest.mark.fault
 def test_kill_minus_nine_and_resume_gives_the_same_numbers(images, tmp_path):
     """A real process, killed at a moment of its own."""
     path = tmp_path / "run.pt"
@@ -156,6 +157,7 @@ def test_kill_minus_nine_and_resume_gives_the_same_numbers(images, tmp_path):
     assert leftovers == []
 
 
+@pytest.mark.fault
 def test_a_loss_that_is_not_finite_stops_with_step_and_recipe(images, tmp_path, monkeypatch):
     monkeypatch.setattr(training, "LOOK", 4)
     step = Trainer.take_step

@@ -143,6 +143,7 @@ def figures(record):
     return [[entry[name] for name in ("loss", "knn", "lag")] for entry in load_record(record).history]
 
 
+@pytest.mark.fault
 @pytest.mark.slow
 def test_a_rank_killed_in_the_middle_ends_the_run_and_a_restart_goes_on_to_the_same_numbers(tmp_path):
     whole, cut = tmp_path / "whole", tmp_path / "cut"

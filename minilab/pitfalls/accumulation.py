@@ -17,8 +17,10 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
 from minilab import chunks
+from minilab.checks import shown
 from minilab.memory import peak_saved_bytes
 from minilab.simclr import SimCLR
+from minilab.spectra.checks import pairs, whole
 
 WAYS = ("whole", "naive", "gradcache")
 
@@ -33,7 +35,8 @@ class CandidateCounter(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Note the finite entries of each row of logits, and let the call go on as it was."""
         if func is F.cross_entropy:
-            finite = torch.isfinite(args[0].detach()).sum(dim=1)  # an anchor's own entry is -inf: no candidate
+            logits = args[0] if args else kwargs["input"]
+            finite = torch.isfinite(logits.detach()).sum(dim=1)  # an anchor's own entry is -inf: no candidate
             self.seen.append((len(finite), int(finite.min())))
         return func(*args, **(kwargs or {}))
 
@@ -51,10 +54,12 @@ class Step:
 def one_step(method: SimCLR, views: Tensor, way: str, chunk: int) -> Step:
     """Forward and backward of views (2N, C, H, W) the given way, on a copy of `method`, which is left alone.
 
-    `way`: "whole", "naive" or "gradcache". `chunk`: images at once; ignored by "whole".
+    `way`: "whole", "naive" or "gradcache". `chunk`: images at once; ignored by "whole". Raises `ValueError`
+    naming the argument.
     """
     if way not in WAYS:
         raise ValueError(f"way is {way!r}; allowed: {', '.join(WAYS)}")
+    _check(views, way, chunk)
     method = copy.deepcopy(method)
     off = torch.autocast(views.device.type, enabled=False)
 
@@ -94,6 +99,17 @@ def freeze_batch_norm(method: nn.Module) -> None:
     for layer in method.modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm):
             layer.eval()
+
+
+def _check(views: Tensor, way: str, chunk: int) -> None:
+    if views.ndim != 4:
+        raise ValueError(f"views has the shape {tuple(views.shape)}; allowed: (2N, C, H, W)")
+    pairs("views", len(views))
+    images = len(views) // 2
+    if way == "gradcache" and not whole(chunk, 1, images):
+        raise ValueError(f"chunk is {shown(chunk)}; allowed: a whole number from 1 to {images}")
+    if way == "naive" and (not whole(chunk, 2, images) or images % chunk == 1):
+        raise ValueError(f"chunk is {shown(chunk)}; allowed: from 2 to {images}, leaving no single image")
 
 
 def _as_it_is(loss: Tensor) -> Tensor:

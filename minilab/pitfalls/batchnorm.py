@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor, nn
 
+from minilab.checks import shown
 from minilab.chunks import statistics_kept
 from minilab.encoder import norm_layer
 from minilab.losses import normalize
@@ -21,6 +22,7 @@ from minilab.moco import MoCo
 from minilab.probes import pretext_accuracy
 from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
+from minilab.spectra.checks import pairs, whole
 from minilab.training import build_method
 
 DETECTORS = 16  # each fires for one kind of image
@@ -61,6 +63,8 @@ def readings(count: int, dice: Generator) -> Tensor:
 
     One detector fires in each view. In a share `MISREAD` of the views it is one at random.
     """
+    if not whole(count, 1, 10_000_000):
+        raise ValueError(f"count is {shown(count)}; allowed: a whole number from 1 to 10,000,000")
     kind = torch.randint(DETECTORS, (count,), generator=dice).repeat(2)
     wrong = torch.rand(2 * count, generator=dice) < MISREAD
     fires = torch.where(wrong, torch.randint(DETECTORS, (2 * count,), generator=dice), kind)
@@ -73,6 +77,8 @@ def blind_accuracy(recipe: Recipe, asked: int = 16) -> float:
 
     MoCo's queue holds keys of this very network, of steps before: their age cannot give them away.
     """
+    if not whole(asked, 1, 100_000):
+        raise ValueError(f"asked is {shown(asked)}; allowed: a whole number from 1 to 100,000")
     method, dice = blind(recipe).train(), Generator().manual_seed(recipe.seed)
     with torch.random.fork_rng(devices=[]):  # for the shuffle and the blur
         torch.manual_seed(recipe.seed)
@@ -91,9 +97,10 @@ def company(method: MoCo, views: Tensor, size: int) -> dict[str, dict[str, float
     `own`, the mean cosine of a query and its key; `mates`, that of a query and the keys of its group's other images.
     `method` and the random state are left alone. Raises `ValueError` if n is not two or more groups of `size`.
     """
+    pairs("views", len(views))
     count = len(views) // 2
-    if size < 2 or count % size or count < 2 * size:
-        raise ValueError(f"size is {size}; allowed: 2 or more, and a half, a third, ... of the {count} images")
+    if not whole(size, 2, count // 2) or count % size:
+        raise ValueError(f"size is {shown(size)}; allowed: 2 or more, and a half, a third, ... of the {count} images")
     method = copy.deepcopy(method).train()
     method.groups = count // size
     first, second = views.chunk(2)

@@ -17,12 +17,14 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from minilab.checks import shown
 from minilab.distributed import gather, rank, world_size
 from minilab.losses import normalize
 from minilab.pitfalls.accumulation import CandidateCounter, freeze_batch_norm
 from minilab.processes import run_processes
 from minilab.recipe import Recipe
 from minilab.simclr import SimCLR
+from minilab.spectra.checks import matrix, pairs, whole
 
 # name: (whose rows are anchors, what of the candidates carries a gradient)
 SCHEMES: dict[str, tuple[str, str]] = {
@@ -51,8 +53,10 @@ class Learner(nn.Module):
 
 def sharded_loss(z: Tensor, temperature: Tensor, scheme: str) -> Tensor:
     """The loss of one process's unit embeddings z (2n, dim), rows i and i + n of one image, by `scheme`."""
-    if scheme not in SCHEMES:
+    if not isinstance(scheme, str) or scheme not in SCHEMES:
         raise ValueError(f"scheme is {scheme!r}; allowed: {', '.join(SCHEMES)}")
+    matrix("z", z, 2)
+    pairs("z", len(z), 2)
     rows, gradient = SCHEMES[scheme]
     first = rank() * len(z)  # where own rows are among everyone's
     if gradient == "no gather":
@@ -91,6 +95,7 @@ def compare(method: SimCLR, recipe: Recipe, views: Tensor, world: int, seconds: 
     `method` is that of `recipe`, and is left alone. Raises `ValueError` if the images do not divide among the
     processes into shards of two or more, and `minilab.processes.WorkerError` if a process fails, dies or hangs.
     """
+    pairs("views", len(views))
     check_shards(len(views) // 2, world)
     weights = {name: value.detach().cpu().numpy() for name, value in method.state_dict().items()}
     numbers = views.detach().cpu().double().numpy()
@@ -106,8 +111,12 @@ def compare(method: SimCLR, recipe: Recipe, views: Tensor, world: int, seconds: 
 
 def check_shards(images: int, world: int) -> None:
     """Raise `ValueError` unless `images` divide among `world` processes, two or more to each."""
-    if not isinstance(world, int) or world < 2 or images % world or images // world < 2:
-        raise ValueError(f"world is {world!r}; allowed: 2 or more, in equal shards of 2 or more of {images} images")
+    if not whole(images, 4, 2**62):
+        raise ValueError(f"images is {shown(images)}; allowed: a whole number, 4 or more")
+    if not whole(world, 2, images) or images % world or images // world < 2:
+        raise ValueError(
+            f"world is {shown(world)}; allowed: 2 or more, in equal shards of 2 or more of {images} images"
+        )
 
 
 def _all_schemes(
@@ -146,6 +155,8 @@ def _step(learner: Learner, network: nn.Module, views: Tensor, scheme: str) -> S
 
 def table(steps: dict[str, Step]) -> str:
     """What `compare` found, as text. Gradients are set beside those of one process; tau's in the last column."""
+    if "one process" not in steps:
+        raise ValueError(f"steps has {', '.join(steps) or 'nothing'}; allowed: what `compare` gives, with one process")
     true = steps["one process"]
     lines = [f"{'':33s} negatives   loss  cosine  length    tau"]
     for name, step in steps.items():

@@ -9,8 +9,8 @@ whose classes are `labels`.
 from __future__ import annotations
 
 import json
-import math
 import platform
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,8 @@ FIELDS = {
     "recipe": dict, "data": dict, "seed": int, "versions": dict, "device": str, "precision": str,
     "history": list, "labels": list, "curves": list,
 }  # fmt: skip
+PRINTABLE = "a text without control characters"
+CLASSES = 100_000  # more than any data set has; what reads a record makes a name for each
 DATA = {"name": str, "images": int, "test_images": int, "fingerprint": str}
 
 
@@ -52,7 +54,7 @@ class Record:
 
     def last(self, name: str) -> float:
         """The last epoch's figure called `name`. An unknown name raises `ValueError`."""
-        if name not in self.history[-1]:
+        if not isinstance(name, str) or name not in self.history[-1]:
             raise ValueError(f"{name!r} is not in the history; allowed: {', '.join(self.history[-1])}")
         return self.history[-1][name]
 
@@ -87,8 +89,12 @@ def describe_device(device: torch.device) -> str:
 
 
 def save_record(record: Record, path: str | Path) -> None:
-    """Write `record` to `path` as JSON, aside and then renamed. Raises `OSError` naming the path."""
+    """Write `record` to `path` as JSON, aside and then renamed. Raises `OSError` naming the path.
+
+    What could not be read again is not written: `ValueError` naming the field.
+    """
     values = {**asdict(record), "seed": record.recipe.seed}
+    _parse(values)
     with written_aside(path) as file:
         file.write(_lines({name: values[name] for name in FIELDS}).encode())
 
@@ -106,16 +112,28 @@ def _lines(values: dict[str, Any]) -> str:
 def load_record(path: str | Path) -> Record:
     """The record in `path`. Raises `ValueError` naming file, field and what is allowed."""
     try:
-        values = json.loads(Path(path).read_bytes())
+        values = json.loads(Path(path).read_bytes(), object_pairs_hook=_object)
         return _parse(values)
-    except (ValueError, RecursionError) as error:  # JSON and UTF-8 errors are ValueErrors
+    except (ValueError, OverflowError) as error:  # JSON and UTF-8 errors are ValueErrors
         raise ValueError(f"record {path}: {error}") from error
+    except RecursionError as error:
+        raise ValueError(f"record {path}: lists or objects are nested too deeply; allowed: a few levels") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; a name that stands in it twice is a `ValueError`, for one of the two values would be lost."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"{twice} is given twice; allowed: once")
+    return found
 
 
 def named(name: str) -> Record:
     """A record that ships with minilab, by its name without `.json`; unknown names list what there is."""
     known = {path.relative_to(HERE).with_suffix("").as_posix(): path for path in sorted(HERE.rglob("*.json"))}
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise ValueError(f"no record is called {name!r}; there are: {', '.join(known) or 'none'}")
     return load_record(known[name])
 
@@ -139,12 +157,17 @@ def _parse(values: Any) -> Record:
     recipe = Recipe.from_dict(values["recipe"])
     _expect(values["seed"] == recipe.seed, "seed", values["seed"], f"the recipe's seed, {recipe.seed}")
     for name, kind in DATA.items():
-        _expect(type(values["data"].get(name)) is kind, f"data.{name}", values["data"].get(name), f"a {kind.__name__}")
+        _check_data(f"data.{name}", values["data"].get(name), kind)
+    for name in ("device", "precision"):
+        _expect(values[name].isprintable(), name, values[name], PRINTABLE)
+    for name, value in values["versions"].items():
+        _expect(isinstance(value, str) and value.isprintable(), f"versions.{name}", value, PRINTABLE)
     _expect(bool(values["history"]), "history", [], "one object an epoch, at least one")
     for index, entry in enumerate(values["history"]):
-        _check_entry(f"history[{index}]", entry)
+        _check_entry(f"history[{index}]", entry, index + 1)
     for index, label in enumerate(values["labels"]):
-        _expect(type(label) is int and label >= 0, f"labels[{index}]", label, "a whole number, 0 or more")
+        right = type(label) is int and 0 <= label < CLASSES
+        _expect(right, f"labels[{index}]", label, f"a whole number, 0 or more and below {CLASSES:,}")
     _expect(len(values["curves"]) == len(values["history"]), "curves", values["curves"], "one object an epoch")
     for index, curve in enumerate(values["curves"]):
         _check_curve(f"curves[{index}]", curve, len(values["labels"]))
@@ -167,16 +190,25 @@ def _check_curve(where: str, curve: Any, labels: int) -> None:
     _expect(len(ages) == len(cosines), f"{where}.consistency", cosines, f"as many as there are ages, {len(ages)}")
 
 
+def _check_data(name: str, value: Any, kind: type) -> None:
+    _expect(type(value) is kind, name, value, f"a {kind.__name__}")
+    if kind is str:
+        _expect(value.isprintable(), name, value, PRINTABLE)
+    else:
+        _expect(value >= 1, name, value, "a whole number, 1 or more")
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
-def _check_entry(where: str, entry: Any) -> None:
+def _check_entry(where: str, entry: Any, epoch: int) -> None:
     _expect(isinstance(entry, dict), where, entry, "a JSON object")
     for name in MEASURED:
         _expect(name in entry, f"{where}.{name}", "missing", "a finite number")
     for name, value in entry.items():
         _expect(_is_number(value), f"{where}.{name}", value, "a finite number")
+    _expect(entry["epoch"] == epoch and type(entry["epoch"]) is int, f"{where}.epoch", entry["epoch"], f"{epoch}")
 
 
 def _expect(right: bool, name: str, value: Any, allowed: str) -> None:

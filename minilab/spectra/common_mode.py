@@ -11,8 +11,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from minilab.checks import shown
+from minilab.spectra.checks import above_zero, series, whole
+
 PARTS = 8  # of a step: the queue's mean is a sum over so many places a step
 START = 1e-3  # the largest value at the start, when the queue holds random vectors
+OLDEST, LONGEST = 1_000_000, 1_000_000  # steps: minutes, not days
 LARGEST = 690.0  # of the exponent of growth, so that no value leaves float64
 
 
@@ -50,10 +54,11 @@ def common_mode(leak: float, age: int, drive: float, steps: int) -> list[float]:
 def growth_rate(values: Sequence[float]) -> float:
     """Slope, per step, of log |u| over the second half of `values`: the rate once the start is forgotten.
 
-    Raises `ValueError` if there are fewer than four values.
+    Raises `ValueError` if there are fewer than four values, or one is not finite.
     """
     if len(values) < 4:
         raise ValueError(f"values has {len(values)} numbers; allowed: 4 or more")
+    series("values", values, 4, most=1e308)
     half = len(values) // 2
     lengths = [math.log(abs(value) or 5e-324) for value in values[half:]]
     return float(np.polyfit(np.arange(len(lengths)), lengths, 1)[0])
@@ -70,11 +75,11 @@ def _numbers(count: int) -> list[float]:
 
 def _check(leak: float, age: int, drive: float, steps: int) -> None:
     for name, value in (("leak", leak), ("drive", drive)):
-        if not (math.isfinite(value) and 0 < value <= 1):
-            raise ValueError(f"{name} is {value!r}; allowed: above 0, at most 1")
-    for name, whole in (("age", age), ("steps", steps)):
-        if not isinstance(whole, int) or isinstance(whole, bool) or whole < 1:
-            raise ValueError(f"{name} is {whole!r}; allowed: a whole number, 1 or more")
-    most = int(LARGEST / math.sqrt(leak * drive))  # no rate is above sqrt(gamma kappa)
-    if steps > most:
-        raise ValueError(f"steps is {steps}; allowed: at most {most} with this leak and drive")
+        if not above_zero(value, most=1):
+            raise ValueError(f"{name} is {shown(value)}; allowed: above 0, at most 1")
+    for name, count, most in (("age", age, OLDEST), ("steps", steps, LONGEST)):
+        if not whole(count, 1, most):
+            raise ValueError(f"{name} is {shown(count)}; allowed: a whole number, 1 or more, at most {most:,}")
+    longest = int(LARGEST / math.sqrt(leak * drive))  # no rate is above sqrt(gamma kappa)
+    if steps > longest:
+        raise ValueError(f"steps is {steps}; allowed: at most {longest} with this leak and drive")

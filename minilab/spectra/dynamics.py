@@ -13,7 +13,11 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from minilab.checks import shown
 from minilab.losses import normalize
+from minilab.spectra.checks import above_zero, finite, whole
+
+LARGEST = 690.0  # of an exponent, so that no value leaves float64
 
 
 def simclr_rate(variance: float, temperature: float, negatives: int) -> float:
@@ -29,10 +33,10 @@ def moco_rate(variance: float, temperature: float, negatives: int, leak: float) 
     key encoder, sqrt(gamma kappa) for a slow one, and above 0 for any.
     """
     _check(variance, temperature, negatives)
-    if not leak > 0:
-        raise ValueError(f"leak is {leak!r}; allowed: above 0")
+    if not above_zero(leak):
+        raise ValueError(f"leak is {shown(leak)}; allowed: above 0, from 1e-100 to 1e100")
     pull = variance / temperature * negatives / (negatives + 1)
-    return (-leak + math.sqrt(leak * leak + 4 * leak * pull)) / 2
+    return 2 * pull / (1 + math.sqrt(1 + 4 * pull / leak))  # the same, and no difference of nearly equal numbers
 
 
 def measured_rate(
@@ -50,8 +54,18 @@ def measured_rate(
     that rate, with no gradient. `noise`: standard deviation of the augmentation; to second order it has no part.
     Every step draws new images, each with `negatives` of its own. The rate is the slope of log |W| over the second
     half of the time, which is so long that by then the faster of MoCo's two modes has taken over, and so short
-    that |W| is still small enough for the theory.
+    that |W| is still small enough for the theory. Raises `ValueError` naming the argument.
     """
+    _check(1.0, temperature, negatives)
+    if not (finite(noise, 100) and noise >= 0):
+        raise ValueError(f"noise is {shown(noise)}; allowed: from 0 to 100")
+    for name, value, least, most in (
+        ("negatives", negatives, 1, 100_000),
+        ("steps", steps, 8, 100_000),
+        ("seed", seed, 0, 2**63 - 1),
+    ):
+        if not whole(value, least, most):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}")
     if leak is None:
         step = 2 / simclr_rate(1.0, temperature, negatives) / steps
     else:
@@ -108,6 +122,7 @@ def coupled_rates(growth: float, stiffness: float, leak: float) -> tuple[complex
 
     `growth` A, `stiffness` kappa, `leak` gamma. Their product is -A gamma: with A > 0 one of them always grows.
     """
+    _finite(growth=growth, stiffness=stiffness, leak=leak)
     matrix = np.array([[growth - stiffness, stiffness], [leak, -leak]])
     rates = sorted(np.linalg.eigvals(matrix).astype(complex), key=lambda rate: -rate.real)
     return complex(rates[0]), complex(rates[1])
@@ -115,6 +130,7 @@ def coupled_rates(growth: float, stiffness: float, leak: float) -> tuple[complex
 
 def fixed_leak_rate(growth: float, leak: float) -> float:
     """The rate of a' = A a - gamma a, a mode tied to a point that does not follow it: what the framework writes."""
+    _finite(growth=growth, leak=leak)
     return growth - leak
 
 
@@ -122,15 +138,34 @@ def noisy_growth(rate: float, noise: float, time: float, paths: int = 20_000, se
     """Mean and median of a(time) / a(0) over paths of da = rate a dt + noise a dW (exact solution).
 
     In theory exp(rate t) and exp((rate - noise^2 / 2) t): the mean can explode while most paths die out.
+    Raises `ValueError` naming the argument, also where a path could leave float64.
     """
+    _finite(rate=rate, noise=noise, time=time)
+    if noise < 0 or time < 0:
+        raise ValueError(f"noise is {noise!r} and time is {time!r}; allowed: 0 or more")
+    if (abs(rate) + noise * noise / 2) * time + 10 * noise * math.sqrt(time) > LARGEST:
+        raise ValueError(f"time is {time!r}; allowed: so short that no path leaves float64 at this rate and noise")
+    for name, value, least, most in (("paths", paths, 1, 10_000_000), ("seed", seed, 0, 2**63 - 1)):
+        if not whole(value, least, most):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {most}")
     dice = np.random.default_rng(seed)
     ends = np.exp((rate - noise * noise / 2) * time + noise * math.sqrt(time) * dice.standard_normal(paths))
     return float(ends.mean()), float(np.median(ends))
 
 
 def _check(variance: float, temperature: float, negatives: int) -> None:
-    for name, value in (("variance", variance), ("temperature", temperature)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value!r}; allowed: a finite number above 0")
-    if not isinstance(negatives, int) or negatives < 1:
-        raise ValueError(f"negatives is {negatives!r}; allowed: a whole number, 1 or more")
+    _above_zero(variance=variance, temperature=temperature)
+    if not whole(negatives, 1, 2**63):
+        raise ValueError(f"negatives is {shown(negatives)}; allowed: a whole number, 1 or more")
+
+
+def _above_zero(**values: float) -> None:
+    for name, value in values.items():
+        if not above_zero(value):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a finite number above 0, from 1e-100 to 1e100")
+
+
+def _finite(**values: float) -> None:
+    for name, value in values.items():
+        if not finite(value):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a finite number, at most 1e100 in size")

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from minilab.checks import shown
+from minilab.spectra.checks import finite, series, whole
+
 
 @dataclass(frozen=True)
 class Decay:
@@ -20,8 +23,9 @@ class Decay:
 
 def excess(consistency: Sequence[float], floor: float) -> list[float]:
     """Consistency rescaled so that 1 is an unchanged key and 0 is the cosine of two different images, `floor`."""
-    if not floor < 1:
-        raise ValueError(f"floor is {floor!r}; allowed: below 1; at 1 all embeddings are one point")
+    if not (finite(floor) and floor < 1):
+        raise ValueError(f"floor is {shown(floor)}; allowed: below 1; at 1 all embeddings are one point")
+    series("consistency", consistency, 0)
     return [(value - floor) / (1 - floor) for value in consistency]
 
 
@@ -33,9 +37,12 @@ def fit_decay(ages: Sequence[float], values: Sequence[float]) -> Decay:
     """
     if len(ages) != len(values) or len(ages) < 3:
         raise ValueError(f"ages has {len(ages)} values and values has {len(values)}; allowed: equally many, 3 or more")
-    x, y = np.asarray(ages, dtype=float), np.asarray(values, dtype=float)
-    if not (np.isfinite(x).all() and np.isfinite(y).all() and (x > 0).all()):
-        raise ValueError("ages or values hold what is not allowed: allowed are finite numbers, ages above 0")
+    try:
+        x, y = series("ages", ages, 3, most=1e12), series("values", values, 3, most=1e12)
+    except ValueError as fault:
+        raise ValueError(f"ages or values hold what is not allowed: {fault}") from fault
+    if not (x >= 1e-12).all():
+        raise ValueError(f"ages or values hold what is not allowed: ages holds {x.min():g}; allowed: above 0")
     times = np.geomspace(x.min() / 100, x.max() * 1000, 400)
     for _ in range(6):  # each time ten times as fine around the best
         misfits = np.square(np.exp(-x / times[:, None]) - y).sum(axis=1)
@@ -63,6 +70,8 @@ def noise_kept(momentum: float) -> float:
 def gap_closed(momentum: float, steps: int) -> float:
     """Share of a fixed gap that the average closes in `steps`: 1 - m^steps."""
     _check(momentum)
+    if not (finite(steps) and steps >= 0):
+        raise ValueError(f"steps is {shown(steps)}; allowed: 0 or more")
     return 1 - momentum**steps
 
 
@@ -72,15 +81,15 @@ def effective_samples(count: int, correlation: float) -> float:
     The variance of their mean is that of this many independent ones: from 1 to `count` as they
     are more or less alike.
     """
-    if not 0 <= correlation < 1:
-        raise ValueError(f"correlation is {correlation!r}; allowed: from 0 to below 1")
-    if count < 1:
-        raise ValueError(f"count is {count!r}; allowed: 1 or more")
+    if not (finite(correlation) and 0 <= correlation < 1):
+        raise ValueError(f"correlation is {shown(correlation)}; allowed: from 0 to below 1")
+    if not whole(count, 1, 10_000_000):
+        raise ValueError(f"count is {shown(count)}; allowed: 1 or more, a whole number of at most 10,000,000")
     steps = np.arange(1, count)
     inflation = 1 + 2 * float(((1 - steps / count) * correlation**steps).sum())
     return count / inflation
 
 
 def _check(momentum: float) -> None:
-    if not 0 <= momentum < 1:
-        raise ValueError(f"momentum is {momentum!r}; allowed: from 0 to below 1")
+    if not (finite(momentum) and 0 <= momentum < 1):
+        raise ValueError(f"momentum is {shown(momentum)}; allowed: from 0 to below 1")

@@ -16,8 +16,10 @@ import torch
 import torch.nn.functional as F
 from torch import Generator, Tensor
 
+from minilab.checks import shown
 from minilab.geometry import spread
 from minilab.losses import chance_loss, normalize
+from minilab.spectra.checks import above_zero, matrix, series, whole
 
 SIZES = (64, 128, 128, 32)  # of the small network's layers
 EVERY = 50  # steps between two measurements of it
@@ -32,8 +34,8 @@ def runaway_rate(leak: float, age: float, drive: float) -> float:
     if and only if T > 2 / kappa, whatever gamma is.
     """
     for name, value in (("leak", leak), ("age", age), ("drive", drive)):
-        if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value!r}; allowed: a finite number above 0")
+        if not above_zero(value):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a finite number above 0, from 1e-100 to 1e100")
     if age * drive <= 2:
         return 0.0
 
@@ -50,7 +52,7 @@ def runaway_rate(leak: float, age: float, drive: float) -> float:
 
 def small_images(images: Tensor) -> Tensor:
     """Images (N, C, H, W), uint8, to gray values (N, 64) from 0 to 4 of 8 x 8 patches. Not centred: all are alike."""
-    if images.ndim != 4 or images.dtype != torch.uint8:
+    if images.ndim != 4 or images.dtype != torch.uint8 or not images.numel():
         raise ValueError(f"images is {images.dtype} {tuple(images.shape)}; allowed: uint8 (N, C, H, W)")
     gray = images.float().mean(dim=1, keepdim=True) / 255
     return 4 * F.adaptive_avg_pool2d(gray, 8).flatten(1)
@@ -82,10 +84,11 @@ def small_runs(
     start alike and see the same. SGD with momentum 0.9, temperature 0.1. `norm`: a batch norm without
     weights at the end, of queries and of keys. Raises `ValueError` for an age below 1, few steps or unequal lengths.
     """
-    if age < 1 or len(leaks) != len(rates) or not leaks:
+    if not whole(age, 1, 100_000) or len(leaks) != len(rates) or not len(leaks):
         raise ValueError(f"age is {age}, leaks {leaks!r}, rates {rates!r}; allowed: 1 or more, and equally many")
-    if steps < EVERY:
+    if not whole(steps, EVERY, 1_000_000):
         raise ValueError(f"steps is {steps}; allowed: {EVERY} or more, so that something is measured")
+    _check_small(inputs, leaks, rates, batch, seed)
     dice, runs = Generator().manual_seed(seed), len(leaks)
     leak, rate = torch.tensor(leaks)[:, None, None], torch.tensor(rates)[:, None, None]
     query = _small_network(runs, dice)
@@ -107,6 +110,18 @@ def small_runs(
             spreads.append(torch.tensor([spread(of_run) for of_run in shown]))
             centres.append(shown.mean(dim=1))
     return SmallRuns(torch.stack(losses, dim=1), torch.stack(spreads, dim=1), torch.stack(centres, dim=1))
+
+
+def _check_small(inputs: Tensor, leaks: Sequence[float], rates: Sequence[float], batch: int, seed: int) -> None:
+    matrix("inputs", inputs)
+    if inputs.shape[1] != SIZES[0] or inputs.dtype != torch.float32:
+        raise ValueError(f"inputs is {inputs.dtype} {tuple(inputs.shape)}; allowed: float32 (N, {SIZES[0]})")
+    for name, values, most in (("leaks", leaks, 1.0), ("rates", rates, 100.0)):
+        if (series(name, values) < 0).any() or (series(name, values) > most).any():
+            raise ValueError(f"{name} is {shown(values)}; allowed: numbers from 0 to {most:g}")
+    for name, value, least, greatest in (("batch", batch, 1, 100_000), ("seed", seed, 0, 2**63 - 1)):
+        if not whole(value, least, greatest):
+            raise ValueError(f"{name} is {shown(value)}; allowed: a whole number from {least} to {greatest}")
 
 
 def _small_network(runs: int, dice: Generator) -> list[Tensor]:
@@ -159,23 +174,37 @@ def fit_boundary(leak: Sequence[float], age: Sequence[float], collapsed: Sequenc
     An exponent of 1 says that gamma T decides, 0 that gamma alone does. Raises `ValueError` unless
     there are runs of both kinds and each of `leak` and `age` has two or more values, all above 0.
     """
-    x = np.log(np.array([leak, age], dtype=float).T) if len(leak) == len(age) == len(collapsed) else np.empty((0, 2))
-    y = np.asarray(collapsed, dtype=float)
-    kinds = len(x) > 0 and np.isfinite(x).all() and 0 < y.mean() < 1 and (np.ptp(x, axis=0) > 0).all()
-    if not kinds:
-        raise ValueError("leak, age and collapsed: allowed are equally many, numbers above 0, and runs of both kinds")
-    whole = _logistic(x, y)
+    if not whole(draws, 1, 100_000):
+        raise ValueError(f"draws is {shown(draws)}; allowed: a whole number from 1 to 100000")
+    x, y = _logs_and_kinds(leak, age, collapsed)
+    entire = _logistic(x, y)
     dice = np.random.default_rng(0)
     found: list[tuple[float, float]] = []
     while len(found) < draws:
         chosen = dice.integers(len(y), size=len(y))
         if 0 < y[chosen].mean() < 1:
             found.append(_line(_logistic(x[chosen], y[chosen])))
-    exponent, level = _line(whole)
+    exponent, level = _line(entire)
     errors = np.percentile(found, [16, 84], axis=0)  # half of the middle two thirds: a standard error, outliers or not
-    said = (whole[0] + x @ whole[1:] > 0) == (y > 0.5)
+    said = (entire[0] + x @ entire[1:] > 0) == (y > 0.5)
     spread = (errors[1] - errors[0]) / 2
+    if not math.isfinite(exponent + level):
+        raise ValueError(f"leak is {shown(leak)}; allowed: values on which the runs' kind depends")
     return Boundary(exponent, level, (float(spread[0]), float(spread[1])), float(said.mean()))
+
+
+def _logs_and_kinds(
+    leak: Sequence[float], age: Sequence[float], collapsed: Sequence[bool]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log leak and log age (n, 2), and 1.0 where a run collapsed (n,)."""
+    message = "leak, age and collapsed: allowed are equally many, numbers above 0, and runs of both kinds"
+    if not len(leak) == len(age) == len(collapsed) or not len(leak):
+        raise ValueError(message)
+    x = np.column_stack([series("leak", leak), series("age", age)])
+    y = np.asarray(collapsed, dtype=bool).astype(float)
+    if not (x >= 1e-100).all() or not 0 < y.mean() < 1 or not (np.ptp(x, axis=0) > 0).all():
+        raise ValueError(message)
+    return np.log(x), y
 
 
 @dataclass(frozen=True)
@@ -195,7 +224,7 @@ def fit_runaway(leak: Sequence[float], age: Sequence[float], failed: Sequence[bo
     are equally many and there are runs of both kinds.
     """
     y = np.asarray(failed, dtype=bool)
-    if not len(leak) == len(age) == len(y) or not 0 < y.mean() < 1:
+    if not len(leak) == len(age) == len(y) or not len(y) or not 0 < y.mean() < 1:
         raise ValueError("leak, age and failed: allowed are equally many, and runs of both kinds")
     found = []
     for drive in np.geomspace(0.05, 50, 61):
@@ -206,6 +235,8 @@ def fit_runaway(leak: Sequence[float], age: Sequence[float], failed: Sequence[bo
             best = int(np.argmax(right))
             below = rates[rates < cuts[best]].max(initial=0.0)
             found.append((right[best], float(drive), float(cuts[best] + below) / 2))
+    if not found:
+        raise ValueError(f"age is {shown(age)}; allowed: some of 0.04 steps or more, for nothing runs away below")
     most = max(right for right, _, _ in found)
     tied = [(drive, rate) for right, drive, rate in found if right == most]
     drive, rate = tied[len(tied) // 2]
@@ -226,4 +257,5 @@ def _logistic(x: np.ndarray, y: np.ndarray, ridge: float = 0.05) -> np.ndarray:
 
 
 def _line(weights: np.ndarray) -> tuple[float, float]:
-    return float(weights[2] / weights[1]), float(-weights[0] / weights[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(weights[2] / weights[1]), float(-weights[0] / weights[1])

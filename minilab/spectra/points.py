@@ -15,11 +15,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from minilab.checks import shown
+from minilab.spectra.checks import above_zero, whole
+
 Array = NDArray[np.float64]
 NUMBERS = 8  # in an image
 DIFFERENCE = 0.4  # standard deviation, between images, of each of them
 NOISE = 0.04  # standard deviation, between views of one image
 CENTRED = 0.1  # a mean of the points that is shorter than this has no direction worth following
+MOST = 100_000_000  # numbers at once
 LIMITS = {"batch": (1, 64), "queue": (1, 512), "images": (2, 64), "seed": (0, 2**32 - 1)}  # whole numbers
 RANGES = {"momentum": (0.0, 1.0), "temperature": (0.01, 10.0), "rate": (0.0, 100.0), "width": (0.001, 10.0)}
 
@@ -49,7 +53,7 @@ class Setting:
             whole = "a whole number" if name in LIMITS else "a number"
             fits = isinstance(value, int) or (name in RANGES and isinstance(value, float))
             if isinstance(value, bool) or not fits or not least <= value <= most:
-                raise ValueError(f"{name} is {value!r}; allowed: {whole} from {least} to {most}")
+                raise ValueError(f"{name} is {shown(value)}; allowed: {whole} from {least} to {most}")
         if self.method == "simclr" and self.batch < 2:
             raise ValueError(f"batch is {self.batch}; allowed: 2 or more, as SimCLR's negatives are the other images")
 
@@ -65,13 +69,21 @@ class Setting:
 
 
 class Random:
-    """Numbers that JavaScript can draw too: Tommy Ettinger's mulberry32, a mix of a 32-bit counter."""
+    """Numbers that JavaScript can draw too: Tommy Ettinger's mulberry32, a mix of a 32-bit counter.
+
+    Raises `ValueError` if the seed is no whole number of 32 bits, or a count is not from 1 to 100,000,000.
+    """
 
     def __init__(self, seed: int) -> None:
+        least, most = LIMITS["seed"]
+        if not whole(seed, least, most):
+            raise ValueError(f"seed is {shown(seed)}; allowed: a whole number from {least} to {most}")
         self.counter = seed
 
     def uniform(self, count: int) -> Array:
         """`count` numbers from 0 to 1, 1 excluded."""
+        if not whole(count, 1, MOST):
+            raise ValueError(f"count is {shown(count)}; allowed: a whole number from 1 to {MOST:,}")
         steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(0x6D2B79F5) + np.uint64(self.counter)
         a = steps.astype(np.uint32)
         self.counter = int(a[-1])
@@ -81,19 +93,30 @@ class Random:
 
     def normal(self, rows: int, columns: int) -> Array:
         """(rows, columns) of standard normal numbers, two uniform ones for each (Box and Muller)."""
+        for name, value in (("rows", rows), ("columns", columns)):
+            if not whole(value, 1, MOST):
+                raise ValueError(f"{name} is {shown(value)}; allowed: a whole number from 1 to {MOST:,}")
         u = self.uniform(2 * rows * columns).reshape(rows, columns, 2)
         return np.sqrt(-2 * np.log(1 - u[..., 0])) * np.cos(2 * np.pi * u[..., 1])
 
 
 def embed(weights: Array, images: Array) -> tuple[Array, Array]:
     """Unit vectors (N, 2) of images (N, 9), whose first number is 1, and the lengths (N, 1) before division."""
+    if weights.ndim != 2 or images.ndim != 2 or weights.shape[1] != images.shape[1]:
+        raise ValueError(f"images has the shape {images.shape}, weights {weights.shape}; allowed: (N, n) and (2, n)")
     long = images @ weights.T
     length = np.linalg.norm(long, axis=1, keepdims=True)
+    if not length.all():
+        raise ValueError("images holds one whose embedding is 0; allowed: images that have a direction")
     return long / length, length
 
 
 def moco_loss(queries: Array, keys: Array, queue: Array, temperature: float) -> tuple[float, Array]:
     """Loss of unit queries (N, 2) against their keys and the queue (K, 2), and its gradient at the queries."""
+    _check_temperature(temperature)
+    if queries.ndim != 2 or queries.shape != keys.shape or queue.shape[1:] != keys.shape[1:] or not len(queries):
+        shapes = f"{queries.shape}, {keys.shape} and {queue.shape}"
+        raise ValueError(f"queries, keys and queue have the shapes {shapes}; allowed: (N, 2), (N, 2) and (K, 2)")
     logits = np.concatenate([(queries * keys).sum(1, keepdims=True), queries @ queue.T], axis=1) / temperature
     share, total = _softmax(logits)  # (N, K + 1)
     pull = share[:, :1] * keys + share[:, 1:] @ queue - keys  # what the softmax expects, less what is right
@@ -102,6 +125,9 @@ def moco_loss(queries: Array, keys: Array, queue: Array, temperature: float) -> 
 
 def simclr_loss(z: Array, temperature: float) -> tuple[float, Array]:
     """Loss of unit vectors (2N, 2), rows i and i + N of one image, and its gradient: each is anchor and candidate."""
+    _check_temperature(temperature)
+    if z.ndim != 2 or len(z) % 2 or len(z) < 4:
+        raise ValueError(f"z has the shape {z.shape}; allowed: (2N, 2), N of 2 or more")
     rows, partner = np.arange(len(z)), np.roll(np.arange(len(z)), len(z) // 2)
     logits = z @ z.T / temperature
     logits[rows, rows] = -np.inf
@@ -109,6 +135,11 @@ def simclr_loss(z: Array, temperature: float) -> tuple[float, Array]:
     loss = float((total - logits[rows, partner]).mean())
     share[rows, partner] -= 1
     return loss, (share + share.T) @ z / (temperature * len(z))
+
+
+def _check_temperature(temperature: float) -> None:
+    if not above_zero(temperature):
+        raise ValueError(f"temperature is {shown(temperature)}; allowed: a finite number above 0")
 
 
 def _softmax(logits: Array) -> tuple[Array, Array]:
@@ -169,6 +200,8 @@ class Points:
 
     def step(self, count: int = 1) -> None:
         """Train for `count` steps: descend, move the key encoder, then replace the oldest keys."""
+        if not whole(count, 0, 1_000_000):
+            raise ValueError(f"count is {shown(count)}; allowed: a whole number from 0 to 1,000,000")
         for _ in range(count):
             self.loss, slope, keys = self.gradient(*self.views())
             self.weights = _rescaled(self.weights - self.setting.rate * slope)

@@ -6,6 +6,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import number, whole
+
 HERE = Path(__file__).parent
 START = {"keys": 4096, "batch": 256, "m": 0.99}
 
@@ -32,7 +34,12 @@ def widget() -> Any:
 
 
 def moved(steps: int, momentum: float) -> float:
-    """Share of a fixed gap between the encoders that the moving average closes in `steps` steps: 1 - m^steps."""
+    """Share of a fixed gap between the encoders that the moving average closes in `steps` steps: 1 - m^steps.
+
+    Raises `ValueError` if momentum is not from 0 to 1, or steps is no whole number.
+    """
+    number("momentum", momentum, 0.0, 1.0)
+    whole("steps", steps, 0)
     return 1 - momentum**steps
 
 

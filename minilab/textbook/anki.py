@@ -6,6 +6,8 @@ import updates it and keeps the reader's history. Formulas stand between \( and 
 
 from __future__ import annotations
 
+import sqlite3
+import tempfile
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -38,7 +40,7 @@ h3{font-size:16px;margin:1.1em 0 .3em}
 def write_deck(path: Path, bank: dict[str, Card] | None = None) -> int:
     """Write the deck of ``bank``, else of the book, as an .apkg file; returns the number of its notes.
 
-    Raises ``ValueError`` if genanki is not installed, or ``path`` cannot be written.
+    Raises ``ValueError`` if genanki is not installed, or ``path`` cannot be written; ``OSError`` on a full disk.
     """
     genanki = _genanki()
     check_writable(path)
@@ -56,7 +58,10 @@ def write_deck(path: Path, bank: dict[str, Card] | None = None) -> int:
         fields, guid = list(note_fields(card, works).values()), genanki.guid_for(NAME, card.id)
         deck.add_note(genanki.Note(model=model, fields=fields, guid=guid, tags=tags(card)))
     with written_aside(path) as file:
-        genanki.Package(deck).write_to_file(file)
+        try:
+            genanki.Package(deck).write_to_file(file)
+        except sqlite3.Error as error:  # genanki's database, in the folder for temporary files
+            raise OSError(f"{path} cannot be written: {error} in {tempfile.gettempdir()}; is a disk full?") from error
     return len(cards)
 
 

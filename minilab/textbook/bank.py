@@ -73,5 +73,7 @@ def chapter_title(chapter: str, chapters: Path) -> str:
     path = chapters / f"{chapter}.md"
     if not path.is_file():
         return chapter.rpartition("/")[2].replace("-", " ").capitalize()
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith("# ")).removeprefix("# ").strip()
+    titles = [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("# ")]
+    if not titles:
+        raise ValueError(f"{path} has no title; allowed: a chapter with a line that starts with '# '")
+    return titles[0].removeprefix("# ").strip()

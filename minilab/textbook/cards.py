@@ -36,6 +36,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import shown
 from minilab.textbook.card_fields import Place, check_fields, lines, number, one_of, read_list, text, texts
 
 TIERS = ("basics", "solid", "deep")
@@ -43,6 +44,7 @@ LEVELS = ("junior", "mid", "senior", "staff")
 CHOICES = (3, 5)
 RUBRIC = (4, 6)
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+CHAPTER = re.compile(r"(basics|solid|deep|lookup)/[a-z0-9-]{1,60}")
 NEEDED = ("id", "tier", "level", "question", "answer", "rubric", "red_flags", "sources", "chapter")
 OPTIONAL = ("context", "analogy", "follow_ups", "choices", "numeric", "records")
 CHOICE_FIELDS = ("text", "right", "why")
@@ -138,13 +140,13 @@ def bank_json(folder: Path | None = None) -> str:
 
 def _read(path: Path) -> list[tuple[Card, Place]]:
     """The cards of one file, each with its place."""
-    read: list[tuple[Card, Place]] = []
+    read: dict[str, tuple[Card, Place]] = {}
     for value, place in read_list(path):
         card = _card(value, place)
-        if card.id in {earlier.id for earlier, _ in read}:
+        if card.id in read:
             raise place.fault("id", f"{card.id!r} is used twice in this file; choose another")
-        read.append((card, place))
-    return read
+        read[card.id] = (card, place)
+    return list(read.values())
 
 
 def _card(value: Any, place: Place) -> Card:
@@ -152,7 +154,7 @@ def _card(value: Any, place: Place) -> Card:
     check_fields(value, place, {*NEEDED, *OPTIONAL}, NEEDED)
     identifier = text(value, "id", place)
     if not ID.fullmatch(identifier):
-        raise place.fault("id", f"{identifier!r} is not allowed; use lower-case letters, digits and single hyphens")
+        raise place.fault("id", f"{shown(identifier)} is not allowed; lower-case letters, digits, single hyphens are")
     if "choices" not in value and "numeric" not in value:
         raise place.fault("choices", "is missing, and there is no numeric either; give one of them")
     return Card(
@@ -170,17 +172,24 @@ def _card(value: Any, place: Place) -> Card:
         choices=_choices(value["choices"], place) if "choices" in value else (),
         numeric=_numeric(value["numeric"], place.field("numeric")) if "numeric" in value else None,
         sources=texts(value, "sources", place),
-        chapter=text(value, "chapter", place),
         records=texts(value, "records", place) if "records" in value else (),
+        chapter=_chapter(value, place),
     )
 
 
 def _answer(value: dict[str, Any], place: Place) -> dict[str, str]:
     found, spot = value["answer"], place.field("answer")
     if not isinstance(found, dict) or not found:
-        raise place.fault("answer", f"must hold one of {', '.join(TIERS)}, got {found!r}")
+        raise place.fault("answer", f"must hold one of {', '.join(TIERS)}, got {shown(found)}")
     check_fields(found, spot, set(TIERS), ())
     return {tier: text(found, tier, spot) for tier in found}
+
+
+def _chapter(value: dict[str, Any], place: Place) -> str:
+    found = text(value, "chapter", place)
+    if not CHAPTER.fullmatch(found):  # it becomes part of an address and of a file's name
+        raise place.fault("chapter", f"{shown(found)} is not allowed; use a tier, a slash and a name: deep/sharding")
+    return found
 
 
 def _rubric(value: dict[str, Any], place: Place) -> tuple[str, ...]:
@@ -192,7 +201,7 @@ def _rubric(value: dict[str, Any], place: Place) -> tuple[str, ...]:
 
 def _red_flags(value: Any, place: Place) -> tuple[RedFlag, ...]:
     if not isinstance(value, list) or not value:
-        raise place.fault("red_flags", f"needs a list of one or more, each with text and why, got {value!r}")
+        raise place.fault("red_flags", f"needs a list of one or more, each with text and why, got {shown(value)}")
     flags = []
     for flag, spot in zip(value, place.field("red_flags").items(), strict=True):
         check_fields(flag, spot, set(FLAG_FIELDS), FLAG_FIELDS)
@@ -203,13 +212,13 @@ def _red_flags(value: Any, place: Place) -> tuple[RedFlag, ...]:
 def _choices(value: Any, place: Place) -> tuple[Choice, ...]:
     fewest, most = CHOICES
     if not isinstance(value, list) or not fewest <= len(value) <= most:
-        found = len(value) if isinstance(value, list) else repr(value)
+        found = len(value) if isinstance(value, list) else shown(value)
         raise place.fault("choices", f"needs a list of {fewest} to {most} choices, got {found}")
     choices = []
     for option, spot in zip(value, place.field("choices").items(), strict=True):
         check_fields(option, spot, set(CHOICE_FIELDS), CHOICE_FIELDS)
         if not isinstance(option["right"], bool):
-            raise spot.fault("right", f"must be true or false, got {option['right']!r}")
+            raise spot.fault("right", f"must be true or false, got {shown(option['right'])}")
         choices.append(Choice(text(option, "text", spot), option["right"], text(option, "why", spot)))
     right = sum(choice.right for choice in choices)
     if right != 1:

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import shown
 from minilab.textbook import claim_phases, claim_runs, claim_sums
 from minilab.textbook.card_fields import Place, check_fields, one_of, read_list, text, texts
 from minilab.textbook.findings import CHECKS
@@ -38,7 +39,7 @@ TIERS = ("basics", "solid", "deep")
 METHODS = ("simclr", "moco", "any")
 ID = re.compile(r"[SQ][1-9][0-9]?[a-c]?")
 TEST = re.compile(r"tests/[a-z_/]+\.py::test_\w+")
-CHAPTER = re.compile(r"(basics|solid|deep|lookup)/[a-z0-9-]+")
+CHAPTER = re.compile(r"(basics|solid|deep|lookup)/[a-z0-9-]{1,60}")
 NEEDED = ("id", "claim", "verdict", "tier", "methods", "why", "chapter")
 OPTIONAL = ("effect", "support", "sources", "testable")
 
@@ -75,13 +76,13 @@ def book_file(name: str) -> Path:
 def load_claims(path: Path | None = None) -> list[Claim]:
     """The claims of ``path``, else of the book, in the file's order; ``ValueError`` with file, line and field."""
     rows = read_list(path or book_file("claims.yml"))
-    claims: list[Claim] = []
+    claims: dict[str, Claim] = {}
     for value, place in rows:
         claim = _claim(value, place)
-        if claim.id in {earlier.id for earlier in claims}:
+        if claim.id in claims:
             raise place.fault("id", f"{claim.id!r} is used twice; keep one")
-        claims.append(claim)
-    return claims
+        claims[claim.id] = claim
+    return list(claims.values())
 
 
 def _claim(value: Any, place: Place) -> Claim:
@@ -110,7 +111,7 @@ def _claim(value: Any, place: Place) -> Claim:
 def _matching(value: dict[str, Any], name: str, place: Place, pattern: re.Pattern[str], allowed: str) -> str:
     found = text(value, name, place)
     if not pattern.fullmatch(found):
-        raise place.fault(name, f"{found!r} is not allowed; use {allowed}")
+        raise place.fault(name, f"{shown(found)} is not allowed; use {allowed}")
     return found
 
 
@@ -118,17 +119,17 @@ def _methods(value: dict[str, Any], place: Place) -> tuple[str, ...]:
     found = texts(value, "methods", place)
     for method in found:
         if method not in METHODS:
-            raise place.fault("methods", f"{method!r} is not allowed; use one or more of {', '.join(METHODS)}")
+            raise place.fault("methods", f"{shown(method)} is not allowed; use one or more of {', '.join(METHODS)}")
     return found
 
 
 def _check_names(listed: dict[str, tuple[str, ...]], place: Place) -> None:
     for name in listed["effect"]:
         if name not in CHECKS:
-            raise place.fault("effect", f"no check is called {name!r}; there are {', '.join(sorted(CHECKS))}")
+            raise place.fault("effect", f"no check is called {shown(name)}; there are {', '.join(sorted(CHECKS))}")
     for name in listed["support"]:
         if not TEST.fullmatch(name):
-            raise place.fault("support", f"{name!r} is no test; use tests/a_path.py::test_name")
+            raise place.fault("support", f"{shown(name)} is no test; use tests/a_path.py::test_name")
 
 
 def show_claims() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
+from minilab.checks import one_of
 from minilab.textbook.claims import METHODS, TIERS, VERDICTS, Claim, book_file
 from minilab.textbook.findings import CHECKS, runs
 from minilab.textbook.works import Work, load_works
@@ -33,7 +34,8 @@ AXES = {"verdict": VERDICTS, "tier": TIERS, "method": METHODS, "document": tuple
 
 
 def values(claim: Claim, axis: str) -> tuple[str, ...]:
-    """The values of a claim on one axis of the filters."""
+    """The values of a claim on one axis of the filters; `ValueError` if there is no such axis."""
+    one_of("axis", axis, tuple(AXES))
     found = {"verdict": (claim.verdict,), "tier": (claim.tier,), "method": claim.methods, "document": (claim.source,)}
     return found[axis]
 
@@ -137,6 +139,8 @@ def _about(claim: Claim, works: dict[str, Work]) -> str:
 def _source(source: str, works: dict[str, Work]) -> str:
     """A work's name and title, with a link, then the place in it."""
     key, _, place = source.partition(",")
+    if key not in works:
+        raise ValueError(f"source {key!r} is not in the references; allowed: its keys")
     work = works[key]
     title = f'<a href="{escape(work.url)}">{escape(work.title)}</a>' if work.url else escape(work.title)
     return f"{escape(work.name)}, {title}{escape(',' + place) if place else ''}"

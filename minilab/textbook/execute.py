@@ -21,6 +21,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 
+from minilab.files import written_aside
 from minilab.textbook.sources import Chapter, find_chapters, fingerprint, orphans, stored_fingerprint
 
 CELL_TIMEOUT = 600  # seconds
@@ -51,8 +52,15 @@ class ChapterError(Exception):
 
 
 def read_source(chapter: Chapter) -> NotebookNode:
-    """The chapter's source as a notebook without outputs, with stable cell ids and folded cells marked."""
-    notebook = jupytext.reads(chapter.source.read_text(encoding="utf-8"), fmt="md:myst")
+    """The chapter's source as a notebook without outputs, with stable cell ids and folded cells marked.
+
+    Raises ``ChapterError`` if the file is no text in UTF-8, ``OSError`` if it cannot be read.
+    """
+    try:
+        text = chapter.source.read_text(encoding="utf-8")
+    except UnicodeDecodeError as fault:
+        raise ChapterError(f"{chapter.source}: {fault}; allowed: UTF-8") from fault
+    notebook = jupytext.reads(text, fmt="md:myst")
     for number, cell in enumerate(notebook.cells):
         cell["id"] = f"c{number:03d}"
         if "hide-input" in cell.metadata.get("tags", []):
@@ -74,7 +82,10 @@ def is_stale(chapter: Chapter) -> bool:
 
 
 def execute(chapter: Chapter, cell_timeout: int = CELL_TIMEOUT) -> None:
-    """Execute one chapter and write its notebook; on a fault raise ``ChapterError``, write nothing."""
+    """Execute one chapter and write its notebook; on a fault raise ``ChapterError``, write nothing.
+
+    ``OSError`` naming the notebook if it cannot be written.
+    """
     notebook = read_source(chapter)
     hashes = wanted_fingerprint(chapter, notebook)
     chapter.notebook.parent.mkdir(parents=True, exist_ok=True)
@@ -98,9 +109,9 @@ def execute(chapter: Chapter, cell_timeout: int = CELL_TIMEOUT) -> None:
         raise ChapterError(_told(chapter, begun[-1], "ended the kernel: out of memory?")) from fault
     except CellExecutionError as fault:
         raise ChapterError(_told(chapter, begun[-1], "failed", fault.traceback)) from fault
-    aside = chapter.notebook.with_suffix(".ipynb.part")
-    aside.write_text(normalised(notebook, hashes), encoding="utf-8")
-    aside.replace(chapter.notebook)
+    text = normalised(notebook, hashes)
+    with written_aside(chapter.notebook) as file:
+        file.write(text.encode())
 
 
 def _told(chapter: Chapter, cell: NotebookNode, what: str, traceback: str = "") -> str:
@@ -129,7 +140,7 @@ def normalised(notebook: NotebookNode, hashes: dict[str, str]) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """The command; returns the exit status."""
+    """The command; returns the exit status: 1 if a chapter is at fault, 2 if a file cannot be read or written."""
     options = _parser().parse_args(arguments)
     root = options.root.resolve()
     try:
@@ -143,6 +154,9 @@ def main(arguments: list[str] | None = None) -> int:
     except (ChapterError, ValueError) as fault:
         print(fault, file=sys.stderr)
         return 1
+    except OSError as fault:
+        print(fault, file=sys.stderr)
+        return 2
     if not stale:
         print(f"All {len(chapters)} notebooks are up to date.")
     return 0

@@ -5,12 +5,15 @@ One widget for every grid: pass the grid's records and the field of the recipe t
 
 from __future__ import annotations
 
+from dataclasses import fields
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import one_of
 from minilab.data import CLASSES
 from minilab.pictures import by_setting, draw_settings, table_of_settings
+from minilab.recipe import Recipe
 from minilab.records.store import Record
 
 HERE = Path(__file__).parent
@@ -52,6 +55,7 @@ def widget(records: list[Record], field: str, label: str, first: tuple[str, str]
 
 def contents(records: list[Record], field: str, label: str, first: tuple[str, str] | None = None) -> dict[str, Any]:
     """What the widget is given, as plain values: `title, runs, labels, classes, first`."""
+    check(records, field)
     both = len({record.recipe.method for record in records}) > 1
     ordered = sorted(records, key=lambda r: (r.recipe.method != "simclr", getattr(r.recipe, field), r.recipe.seed))
     runs = [_run(record, field, both) for record in ordered]
@@ -66,6 +70,18 @@ def contents(records: list[Record], field: str, label: str, first: tuple[str, st
     if any(record.labels != labels for record in ordered):
         raise ValueError("the records map different images; allowed: records of one set of images")
     return {"title": label, "runs": runs, "labels": labels, "classes": _classes(ordered[0]), "first": chosen}
+
+
+def check(records: list[Record], field: str) -> None:
+    """Raise `ValueError` unless `field` is one of the recipe, and its values in `records` can be put in order."""
+    one_of("field", field, tuple(each.name for each in fields(Recipe)))
+    for record in records:
+        one_of("method of a record", record.recipe.method, tuple(METHODS))
+    kinds = {type(getattr(record.recipe, field)) for record in records}
+    if len(kinds - {int, float}) + bool(kinds & {int, float}) > 1:
+        raise ValueError(f"{field} is of several kinds in the records; allowed: all numbers, or all texts")
+    if type(None) in kinds:
+        raise ValueError(f"{field} is None in the records; allowed: a number, a text, or true and false")
 
 
 def _run(record: Record, field: str, both: bool) -> dict[str, Any]:
@@ -93,6 +109,7 @@ def still(records: list[Record], field: str, label: str) -> str:
     from minilab.textbook.figures import figure_html
     from minilab.textbook.style import LINES
 
+    check(records, field)
     methods = [method for method in METHODS if any(record.recipe.method == method for record in records)]
     values = {
         METHODS[method]: by_setting([record for record in records if record.recipe.method == method], field)

@@ -18,6 +18,7 @@ FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans
 BLACK = re.compile(r"(?<![0-9a-f])#0{3}(?:0{3})?(?![0-9a-f])", re.IGNORECASE)
 FONT_SHORTHAND = re.compile(r"(font: [^;]*?\d(?:\.\d+)?px) [^;]*")
 FONT_FAMILY = re.compile(r"font-family: [^;]*(?:; )?")
+LENGTH = re.compile(r"\d{1,6}(\.\d+)?(pt)?")
 REFERENCE = re.compile(r"url\(#([^)]+)\)")
 SMALLEST = 0.72  # of its size; on a narrower screen a figure scrolls in its box, so its text stays readable
 
@@ -71,7 +72,13 @@ def inline_svg(document: str, alt: str) -> str:
     two figures on one page do not share them; the style rule for ``*`` that matplotlib
     writes, which would reach the whole page, becomes two inherited attributes.
     """
-    root = ElementTree.fromstring(document)
+    try:
+        root = ElementTree.fromstring(document)
+    except ElementTree.ParseError as error:
+        raise ValueError(f"document is no XML ({error}); allowed: an SVG document") from error
+    for name in ("width", "height"):
+        if not LENGTH.fullmatch(root.get(name, "")):
+            raise ValueError(f"document has the {name} {root.get(name)!r}; allowed: a length such as 460.8pt")
     prefix = f"f{hashlib.sha256(document.encode()).hexdigest()[:10]}-"
     parents = {child: parent for parent in root.iter() for child in parent}
     for node in list(root.iter()):

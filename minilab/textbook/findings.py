@@ -59,13 +59,17 @@ def exactly(name: str) -> Callable[[Callable[[], Finding]], Callable[[], Finding
 
 
 def mean(values: Iterable[float]) -> float:
-    """The mean of one or more numbers."""
+    """The mean of one or more numbers; `ValueError` if there is none."""
     found = list(values)
+    if not found:
+        raise ValueError("values is []; allowed: one number or more")
     return sum(found) / len(found)
 
 
 def seeds(values: Iterable[Sequence[float]]) -> str:
     """How many seeds the settings have: "1 seed each", "2 seeds each" or "1 to 3 seeds each"."""
     counts = sorted({len(found) for found in values})
+    if not counts:
+        raise ValueError("values is []; allowed: one setting or more")
     many = f"{counts[0]} to {counts[-1]}" if len(counts) > 1 else f"{counts[0]}"
     return f"{many} seed{'' if counts[-1] == 1 else 's'} each"

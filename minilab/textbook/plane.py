@@ -6,6 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import shown
 from minilab.grids import grid
 from minilab.records.store import Record
 from minilab.spectra.phases import runaway_rate
@@ -51,9 +52,8 @@ def widget(records: list[Record], drive: float = 0.2, first: tuple[float, int] =
 def contents(records: list[Record], drive: float = 0.2, first: tuple[float, int] = FIRST) -> dict[str, Any]:
     """What the widget is given, as plain values: `cells, leaks, ages, steps, drives, drive, first`."""
     leaks, ages = axes()
-    if not 0 < drive <= 1:
-        raise ValueError(f"drive is {drive!r}; allowed: above 0, at most 1")
-    if first[0] not in leaks or first[1] not in ages:
+    _check_drive(drive)
+    if len(first) != 2 or first[0] not in leaks or first[1] not in ages:
         raise ValueError(f"first is {first!r}; allowed: one of {leaks} and one of {ages}")
     return {
         "cells": [_cell(record) for record in _chosen(records).values()],
@@ -64,6 +64,11 @@ def contents(records: list[Record], drive: float = 0.2, first: tuple[float, int]
         "drive": float(drive),
         "first": list(first),
     }
+
+
+def _check_drive(drive: float) -> None:
+    if isinstance(drive, bool) or not isinstance(drive, (int, float)) or not 0 < drive <= 1:
+        raise ValueError(f"drive is {shown(drive)}; allowed: above 0, at most 1")
 
 
 def axes() -> tuple[list[float], list[int]]:
@@ -102,6 +107,7 @@ def _cell(record: Record) -> dict[str, Any]:
 
 def still(records: list[Record], drive: float = 0.2) -> str:
     """kNN and loss minus log(K + 1) of every run at its end, and the predicted growth rate, as folded HTML."""
+    _check_drive(drive)
     leaks, ages = axes()
     chosen = _chosen(records)
     lines: list[str] = []

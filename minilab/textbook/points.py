@@ -8,6 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from minilab.checks import one_of
 from minilab.spectra.points import Points, Setting
 
 HERE = Path(__file__).parent
@@ -70,9 +71,6 @@ def widget(preset: str = "Runaway queue") -> Any:
     import anywidget
     import traitlets
 
-    if preset not in PRESETS:
-        raise ValueError(f"preset is {preset!r}; allowed: {', '.join(PRESETS)}")
-
     class OnCircle(anywidget.AnyWidget):  # type: ignore[misc]
         _esm = script()
         _css = HERE / "points.css"
@@ -89,7 +87,8 @@ def script() -> str:
 
 
 def contents(preset: str) -> dict[str, Any]:
-    """What the widget is given, as plain values: `choices, presets, first`."""
+    """What the widget is given, as plain values: `choices, presets, first`; `ValueError` if there is no such preset."""
+    one_of("preset", preset, tuple(PRESETS))
     presets = {name: {"setting": asdict(setting), "about": about} for name, (setting, about) in PRESETS.items()}
     return {"choices": CHOICES, "presets": presets, "first": preset}
 

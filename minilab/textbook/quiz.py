@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from itertools import count
 
@@ -23,6 +24,7 @@ border-left:3px double currentColor}
 @media print{.quiz-why{display:block}}
 """
 
+PREFIX = re.compile(r"[a-zA-Z][a-zA-Z0-9-]*")
 _drawn = count()
 
 
@@ -40,6 +42,8 @@ def quiz_html(*ids: str, prefix: str = "quiz") -> str:
     """The HTML that ``quiz`` displays. Every element id starts with ``prefix``."""
     if not ids or len(set(ids)) < len(ids):
         raise ValueError(f"quiz needs one or more different card ids, got {ids!r}")
+    if not PREFIX.fullmatch(prefix):
+        raise ValueError(f"prefix is {prefix!r}; allowed: a letter, then letters, digits and hyphens")
     bank = load_bank()
     unknown = [name for name in ids if name not in bank]
     if unknown:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 import struct
 from collections.abc import Sequence
 from html import escape
@@ -12,6 +11,8 @@ from typing import Any
 
 from torch import Tensor
 
+from minilab.checks import shown
+from minilab.spectra.checks import above_zero
 from minilab.spectra.repulsion import contrast, cosines
 
 HERE = Path(__file__).parent
@@ -54,8 +55,8 @@ def widget(positive: float | Tensor, negatives: Tensor | Sequence[float], temper
 def contents(positive: float | Tensor, negatives: Tensor | Sequence[float], temperature: float = 0.1) -> dict[str, Any]:
     """What the widget is given, as plain values: `cosines` (see `encode`), `temperatures, temperature`."""
     text = encode(positive, negatives)
-    if not (math.isfinite(temperature) and 0.01 <= temperature <= 1):
-        raise ValueError(f"temperature is {temperature!r}; allowed: from 0.01 to 1")
+    if not above_zero(temperature, 0.01, 1.0):
+        raise ValueError(f"temperature is {shown(temperature)}; allowed: from 0.01 to 1")
     return {
         "cosines": text,
         "temperatures": sorted({*TEMPERATURES, float(temperature)}),
@@ -73,14 +74,20 @@ def encode(positive: float | Tensor, negatives: Tensor | Sequence[float]) -> str
 
 
 def decode(text: str) -> tuple[float, list[float]]:
-    """The positive and the negatives of `encode`, as the page sees them."""
-    raw = base64.b64decode(text)
+    """The positive and the negatives of `encode`, as the page sees them; `ValueError` if it is no such text."""
+    try:
+        raw = base64.b64decode(text, validate=True)
+    except ValueError as error:  # and binascii's, which is one
+        raise ValueError(f"text is {shown(text)}; allowed: what `encode` gives ({error})") from error
+    if len(raw) % 2 or len(raw) < 4:
+        raise ValueError(f"text holds {len(raw)} bytes; allowed: an even number, 4 or more")
     whole = struct.unpack(f"<{len(raw) // 2}h", raw)
     return whole[0] / STEPS, [n / STEPS for n in whole[1:]]
 
 
 def still(positive: float | Tensor, negatives: Tensor | Sequence[float], temperature: float = 0.1) -> str:
     """The figures of some temperatures at all the negatives, and of some K at one temperature, as folded HTML."""
+    contents(positive, negatives, temperature)  # which checks them
     plus, minus = decode(encode(positive, negatives))
     head = f"{'entropy':>8s}{'counts as':>11s}{'p+':>7s}{'pull':>7s}{'loss':>7s}"
     lines = [f"K = {len(minus):,} negatives", f"{'tau':>6s}{head}"]

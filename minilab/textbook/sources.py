@@ -64,13 +64,21 @@ def _is_named(chapter: Chapter, name: str) -> bool:
 
 def fingerprint(chapter: Chapter, cells: Iterable[str]) -> dict[str, str]:
     """The hashes that a notebook carries; ``cells`` are the sources of its code cells."""
-    trees = [ast.parse(_without_magics(cell)) for cell in cells]
+    trees = [_parsed(cell) for cell in cells]
     code = imported_files(chapter.root, trees)
     return {
         "source_sha256": _hash(chapter.root, [chapter.source]),
         "code_sha256": _hash(chapter.root, code),
         "data_sha256": _hash(chapter.root, sorted({*_named_data(chapter.root, trees), *_claims(chapter.root, code)})),
     }
+
+
+def _parsed(cell: str) -> ast.Module:
+    """A cell's code; what is no Python raises `SyntaxError`, or `ValueError` where it has null bytes."""
+    try:
+        return ast.parse(_without_magics(cell))
+    except (MemoryError, RecursionError) as fault:  # Python's parser on code nested too deeply
+        raise ValueError("a cell's code is nested too deeply; allowed: code that Python reads") from fault
 
 
 def _without_magics(cell: str) -> str:
@@ -182,6 +190,6 @@ def stored_fingerprint(notebook: Path) -> dict[str, Any]:
         return {}
     try:
         found = json.loads(notebook.read_text(encoding="utf-8"))["metadata"]["minilab"]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

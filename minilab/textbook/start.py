@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from minilab.checks import number
 from minilab.records.store import describe_device
 from minilab.training import pick_device
 
@@ -11,8 +12,9 @@ from minilab.training import pick_device
 def start(minutes: float) -> None:
     """Set the book's figure style, and print the device and the time to expect.
 
-    `minutes`: of the whole chapter on two CPU cores, as measured when the book was built.
+    `minutes`: of the whole chapter on two CPU cores, as measured when the book was built. Above 0, else `ValueError`.
     """
+    number("minutes", minutes, 0.0, open_low=True)
     from minilab.textbook.style import use_book_style
 
     use_book_style()

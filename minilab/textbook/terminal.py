@@ -9,6 +9,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import TextIO
 
+from minilab.checks import shown
 from minilab.files import check_writable, written_aside
 from minilab.textbook.cards import TIERS, Card, bank_json, load_bank
 from minilab.textbook.maths import plain
@@ -34,8 +35,8 @@ def chosen(tier: str | None, topic: str | None) -> list[Card]:
 
 def quiz(tier: str | None, topic: str | None, seed: int | None, count: int) -> None:
     """Ask ``count`` cards, or as many as there are, in an order drawn from ``seed``; ends where the input ends."""
-    if count < 1:
-        raise ValueError(f"count is {count}; allowed: 1 or more")
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise ValueError(f"count is {shown(count)}; allowed: 1 or more")
     cards = chosen(tier, topic)
     asked = random.Random(seed).sample(cards, min(count, len(cards)))
     _can_say_anything(sys.stdout)
@@ -76,13 +77,14 @@ def _reveal(card: Card, read: Callable[[str], str]) -> None:
 def verdict(card: Card, said: str) -> str:
     """What a number is worth, as a sentence; the right number if ``said`` is none."""
     asked = card.numeric
-    assert asked is not None
-    shown = f"{asked.value:,g} {plain(asked.unit)}."
+    if asked is None:
+        raise ValueError(f"the card {card.id!r} asks for no number; allowed: cards with numeric")
+    right = f"{asked.value:,g} {plain(asked.unit)}."
     try:
         number = float(said.replace(",", "").strip())
     except ValueError:
-        return f"It is {shown}" if not said.strip() else f"{said.strip()!r} is no number. It is {shown}"
-    return f"Right: {shown}" if abs(number - asked.value) <= asked.tolerance else f"Not quite: it is {shown}"
+        return f"It is {right}" if not said.strip() else f"{said.strip()!r} is no number. It is {right}"
+    return f"Right: {right}" if abs(number - asked.value) <= asked.tolerance else f"Not quite: it is {right}"
 
 
 def _options(card: Card, read: Callable[[str], str]) -> None:

@@ -29,7 +29,11 @@ def load_works(path: Path) -> dict[str, Work]:
     Raises `ValueError` naming the key if an entry has no author or no title.
     """
     works = {}
-    for key, body in ENTRY.findall(path.read_text(encoding="utf-8")):
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: {error}; allowed: UTF-8") from error
+    for key, body in ENTRY.findall(text):
         fields = dict(FIELD.findall(body))
         for name in ("author", "title"):
             if name not in fields:

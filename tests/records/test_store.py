@@ -79,6 +79,7 @@ def broken(values: dict, path: str, value: object) -> dict:
     return copy
 
 
+@pytest.mark.fault
 @pytest.mark.parametrize(
     "path, value, message",
     [

@@ -85,6 +85,7 @@ def test_a_failing_cell_is_told_whole_and_nothing_is_written(
     assert list(chapter.notebook.parent.iterdir()) == []
 
 
+@pytest.mark.fault
 def test_a_failure_keeps_the_notebook_that_was_there(tmp_path: Path) -> None:
     chapter = chapter_of(tmp_path, "raise SystemError('no')")
     chapter.notebook.parent.mkdir(parents=True)
@@ -94,6 +95,7 @@ def test_a_failure_keeps_the_notebook_that_was_there(tmp_path: Path) -> None:
     assert chapter.notebook.read_text() == "old"
 
 
+@pytest.mark.fault
 def test_a_cell_that_takes_too_long_is_named(tmp_path: Path) -> None:
     chapter = chapter_of(tmp_path, "import time\ntime.sleep(60)")
     with pytest.raises(ChapterError, match=r"ran for more than 1 s:\n\nimport time\ntime\.sleep\(60\)"):
@@ -101,6 +103,7 @@ def test_a_cell_that_takes_too_long_is_named(tmp_path: Path) -> None:
     assert not chapter.notebook.exists()
 
 
+@pytest.mark.fault
 def test_a_kernel_that_dies_is_named(tmp_path: Path) -> None:
     chapter = chapter_of(tmp_path, "import os\nos._exit(1)")
     with pytest.raises(ChapterError, match=r"ended the kernel.*\n\nimport os"):
