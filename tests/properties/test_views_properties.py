@@ -194,7 +194,9 @@ def test_images_hold_what_they_were_given(data: st.DataObject) -> None:
     found = images.Images("some", split[0], labels[0], split[1], labels[1], names)
     first, second = data.draw(st.integers(1, count)), data.draw(st.integers(1, test))
     part = found.subset(first, second)
-    assert torch.equal(part.train, split[0][:first]) and torch.equal(part.test_labels, labels[1][:second])
+    for field, whole, number in (("train", split[0], first), ("train_labels", labels[0], first),
+                                  ("test", split[1], second), ("test_labels", labels[1], second)):  # fmt: skip
+        assert torch.equal(getattr(part, field), whole[:number])
     assert (part.fingerprint == found.fingerprint) == ((first, second) == (count, test))
     assert found.to("cpu").fingerprint == found.fingerprint
     for wrong in (0, -1, count + 1, 1.0, True, "1", None):
